@@ -1,0 +1,50 @@
+# whyidle: why was the GPU idle?  `make demo` and `make test` are where to start; `make help` lists the rest.
+#
+#   V=1       show commands          STATIC=1  build/whyidle needs only the C library
+#   CC=clang  another compiler       BUILD=dir everything made goes here
+
+BUILD    ?= build
+CLANG    ?= clang
+CC       := $(if $(filter default,$(origin CC)),gcc,$(CC))
+PREFIX   ?= /usr/local
+VERSION  := $(shell cat userspace/version 2>/dev/null || echo 0)
+
+Q        := $(if $(V),,@)
+say       = $(if $(V),,@printf '  %-8s %s\n' '$(1)' '$(2)')
+
+WARN     := -Wall -Wextra -Werror
+CFLAGS   ?= -O2 -g
+BASE_CFLAGS := -std=gnu11 $(WARN) -D_GNU_SOURCE -fno-strict-aliasing -MMD -MP
+USER_CFLAGS := $(BASE_CFLAGS) -Iuserspace -I. -I$(BUILD)/gen -DWHYIDLE_VERSION='"$(VERSION)"'
+SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+
+.DEFAULT_GOAL := all
+.DELETE_ON_ERROR:
+.SUFFIXES:
+
+all: $(BUILD)/whyidle
+
+include bpf/bpf.mk
+include cupti_bridge/bridge.mk
+include userspace/userspace.mk
+include tests/sim/sim.mk
+include tests/tests.mk
+
+help:
+	@echo 'make demo       explain a starved training loop on a simulated GPU (root, no GPU needed)'
+	@echo 'make test       every test that this machine can run'
+	@echo 'make            build $(BUILD)/whyidle'
+	@echo 'make deps       install the packages that are missing (Debian, Ubuntu)'
+	@echo 'make install    to $$(DESTDIR)$(PREFIX)'
+	@echo 'make unit e2e sim check-abi check-vmlinux lint format golden veristat clean'
+
+deps:
+	$(Q)./.ci/deps
+
+install: all
+	$(Q)install -D -m 755 $(BUILD)/whyidle $(DESTDIR)$(PREFIX)/bin/whyidle
+
+clean:
+	$(Q)rm -rf $(BUILD)
+
+.PHONY: all help deps install clean

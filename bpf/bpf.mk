@@ -1,0 +1,26 @@
+# BPF programs: one object a subject, linked into one, then into a skeleton header.
+
+# Ubuntu's /usr/sbin/bpftool is a wrapper that wants the running kernel's package: take a real one.
+BPFTOOL ?= $(firstword $(wildcard /usr/lib/linux-tools-*/bpftool /usr/lib/linux-tools/*/bpftool) \
+	$(wildcard /usr/sbin/bpftool /usr/bin/bpftool) bpftool)
+BPF_ARCH := $(patsubst aarch64,arm64,$(patsubst x86_64,x86,$(shell uname -m)))
+BPF_CFLAGS := -O2 -g -target bpf -mcpu=v3 $(WARN) -D__TARGET_ARCH_$(BPF_ARCH) -Ivmlinux -Ibpf -I. -MMD -MP
+BPF_SOURCES := $(wildcard bpf/*.bpf.c)
+BPF_OBJECTS := $(BPF_SOURCES:bpf/%.bpf.c=$(BUILD)/bpf/%.bpf.o)
+SKELETON := $(BUILD)/gen/whyidle.skel.h
+
+$(BUILD)/bpf/%.bpf.o: bpf/%.bpf.c
+	$(call say,BPF,$<)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CLANG) $(BPF_CFLAGS) -c $< -o $@
+
+$(BUILD)/bpf/whyidle.o: $(BPF_OBJECTS)
+	$(call say,LINK,$@)
+	$(Q)$(BPFTOOL) gen object $@ $^
+
+$(SKELETON): $(BUILD)/bpf/whyidle.o
+	$(call say,GEN,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(BPFTOOL) gen skeleton $< name whyidle_bpf > $@
+
+-include $(BPF_OBJECTS:.o=.d)

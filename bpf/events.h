@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Wire records: what the BPF programs put into the ring buffer and the collector reads from it.
+ *
+ * Shared by bpf/ and userspace/collect/ only. What is kept on disk is another set of types
+ * (userspace/trace/record.h), so that either side can change alone.
+ *
+ * All times are CLOCK_MONOTONIC nanoseconds (bpf_ktime_get_ns). Process and thread ids are those of the
+ * initial pid namespace. Fixed-width fields, explicit padding, asserted sizes.
+ */
+#ifndef WHYIDLE_BPF_EVENTS_H
+#define WHYIDLE_BPF_EVENTS_H
+
+#ifndef __VMLINUX_H__
+#include <linux/types.h>
+#endif
+
+#define WIRE_COMM_LEN     16
+#define WIRE_FILENAME_LEN 128
+#define WIRE_SYSCALL_ARGS 4
+#define WIRE_STACK_DEPTH  32 /* frames kept of a kernel stack */
+#define WIRE_USTACK_DEPTH 64 /* frames kept of a user stack */
+#define WIRE_NO_STACK     (-1)
+#define WIRE_NO_SYSCALL   (-1)
+
+enum wire_type {
+	WIRE_OFFCPU = 1,
+	WIRE_SAMPLE = 2,
+	WIRE_TASK = 3,
+	WIRE_FORK = 4,
+	WIRE_EXEC = 5,
+	WIRE_EXIT = 6,
+	WIRE_CALL = 7,
+};
+
+struct wire_header {
+	__u16 type; /* enum wire_type */
+	__u16 size; /* bytes of the whole record, header included */
+	__u32 cpu;  /* CPU that wrote the record */
+};
+
+/* struct wire_offcpu.flags */
+#define WIRE_OFFCPU_PREEMPTED (1u << 0) /* switched out while runnable (state 0) */
+#define WIRE_OFFCPU_IOWAIT    (1u << 1) /* task_struct.in_iowait was set at the switch */
+#define WIRE_OFFCPU_OPEN      (1u << 2) /* the thread had not run again when recording ended; in_ns is that end */
+#define WIRE_OFFCPU_WOKEN     (1u << 3) /* sched_waking was seen: the wake and waker fields are valid */
+
+/*
+ * One interval in which a tracked thread did not run: from the switch away from it to the switch back.
+ * It was blocked in [out_ns, wake_ns] and runnable in [wake_ns, in_ns]; if WIRE_OFFCPU_PREEMPTED is set it
+ * was runnable all the time. The waker is whatever task was current at sched_waking: an interrupt runs on
+ * top of an arbitrary task, so only waker_kstack tells whether that task did the waking.
+ */
+struct wire_offcpu {
+	struct wire_header header;
+	__u64 out_ns;
+	__u64 wake_ns; /* 0 if no wake was seen */
+	__u64 in_ns;
+	__u32 tgid, tid;
+	__u32 waker_tgid, waker_tid; /* 0 for the idle task */
+	__u32 next_tid;              /* thread that got the CPU at out_ns (0 idle) */
+	__u32 prev_tid;              /* thread that left the CPU to it at in_ns (0 idle) */
+	__s32 syscall;               /* number of the system call it was in, WIRE_NO_SYSCALL if none (fault, user) */
+	__s32 waker_syscall;         /* the same for the waker */
+	__u64 args[WIRE_SYSCALL_ARGS]; /* first arguments of that system call */
+	__u64 waker_args[2];
+	__u64 object;       /* identity of the file behind args[0] (inode number, or struct file address), 0 unknown */
+	__u64 waker_object; /* the same for the waker */
+	__s32 kstack, waker_kstack, ustack; /* ids in the stack maps, WIRE_NO_STACK if none */
+	__u32 state;  /* task state bits as given to sched_switch */
+	__u32 flags;  /* WIRE_OFFCPU_* */
+	__u32 seq;    /* per thread, +1 for each interval over the threshold, counted also when a record is lost */
+	__u32 faults; /* page faults of the thread since its previous record */
+	__u16 out_cpu, in_cpu;
+	__u32 cpus_allowed; /* number of CPUs the thread may use */
+	__u32 pad;
+};
+
+/* struct wire_sample.flags */
+#define WIRE_SAMPLE_USER (1u << 0) /* the interrupted context was user mode */
+
+/* A cpu-clock sample of a tracked thread. */
+struct wire_sample {
+	struct wire_header header;
+	__u64 time_ns;
+	__u32 tgid, tid;
+	__s32 syscall; /* WIRE_NO_SYSCALL in user mode */
+	__s32 kstack, ustack;
+	__u32 flags;
+	__u32 faults; /* page faults of the thread since its previous record */
+	__u32 pad;
+	__u64 ip; /* interrupted instruction */
+};
+
+/* Names a thread that other records refer to (tracked or not); sent once per name. */
+struct wire_task {
+	struct wire_header header;
+	__u64 time_ns;
+	__u32 tgid, tid;
+	char comm[WIRE_COMM_LEN]; /* NUL-terminated */
+};
+
+struct wire_fork {
+	struct wire_header header;
+	__u64 time_ns;
+	__u32 parent_tgid, parent_tid;
+	__u32 child_tgid, child_tid; /* child_tgid == parent_tgid: a thread */
+	char comm[WIRE_COMM_LEN];
+};
+
+struct wire_exec {
+	struct wire_header header;
+	__u64 time_ns;
+	__u32 tgid, tid;
+	char comm[WIRE_COMM_LEN];
+	char filename[WIRE_FILENAME_LEN]; /* NUL-terminated, cut to fit */
+};
+
+struct wire_exit {
+	struct wire_header header;
+	__u64 time_ns;
+	__u32 tgid, tid;
+	__s32 exit_code; /* as wait(2) reports it */
+	__u32 seq;       /* last interval sequence number of the thread */
+	__u32 faults;    /* page faults of the thread since its previous record */
+	__u32 pad;
+};
+
+/* A CUDA API call seen by uprobes: the outermost one of its thread. */
+struct wire_call {
+	struct wire_header header;
+	__u64 enter_ns;
+	__u64 exit_ns; /* 0: only the entry was probed (launches) */
+	__u32 tgid, tid;
+	__u32 function; /* index that userspace gave as the attach cookie */
+	__u32 pad;
+};
+
+/* Indices of the loss counters kept by BPF (one 64-bit counter each). */
+enum wire_loss {
+	WIRE_LOSS_RING = 0,    /* ring buffer full */
+	WIRE_LOSS_STACK = 1,   /* stack map full or a bucket collision */
+	WIRE_LOSS_STORAGE = 2, /* no per-thread storage could be had */
+	WIRE_LOSS_NEST = 3,    /* CUDA call whose entry and return did not pair */
+	WIRE_LOSS_COUNT = 4,
+};
+
+_Static_assert(sizeof(struct wire_header) == 8, "wire_header");
+_Static_assert(sizeof(struct wire_offcpu) == 168, "wire_offcpu");
+_Static_assert(sizeof(struct wire_sample) == 56, "wire_sample");
+_Static_assert(sizeof(struct wire_task) == 40, "wire_task");
+_Static_assert(sizeof(struct wire_fork) == 48, "wire_fork");
+_Static_assert(sizeof(struct wire_exec) == 168, "wire_exec");
+_Static_assert(sizeof(struct wire_exit) == 40, "wire_exit");
+_Static_assert(sizeof(struct wire_call) == 40, "wire_call");
+
+#endif

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What happened, as threads, processes and GPU operations on one clock: the input of attribution.
+ *
+ * Built from a session file (model_load_session) or, later, from imported traces. Read-only once built. All
+ * times are CLOCK_MONOTONIC ns. Strings are NUL-terminated, owned by the model, and may hold any byte.
+ */
+#ifndef WHYIDLE_MODEL_H
+#define WHYIDLE_MODEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/array.h"
+#include "base/error.h"
+#include "base/hash.h"
+#include "model/cuda_call.h"
+#include "model/wait.h"
+#include "trace/session.h"
+
+#define MODEL_NONE UINT32_MAX /* "no such index" */
+
+/* An off-CPU interval: blocked in [out, wake], runnable in [wake, in]. preempted: wake == out. */
+struct offcpu {
+	uint64_t out_ns, wake_ns, in_ns;
+	uint32_t waker_tid, waker_pid;
+	uint32_t next_tid, prev_tid;
+	int32_t syscall, waker_syscall;
+	uint64_t args[4], waker_args[2];
+	uint64_t object, waker_object;
+	uint32_t kstack, waker_kstack, ustack; /* indices of model.stacks, MODEL_NONE */
+	uint32_t cpus_allowed;
+	uint32_t faults;
+	uint32_t path; /* string id */
+	uint16_t out_cpu, in_cpu;
+	enum wait_kind wait; /* what it was blocked in */
+	enum wake_kind wake; /* what woke it */
+	bool preempted, open, woken;
+	bool lost_before; /* at least one interval of the thread is missing just before this one */
+};
+
+struct sample {
+	uint64_t time_ns;
+	int32_t syscall; /* -1 none */
+	uint32_t kstack, ustack;
+	uint32_t faults;
+	enum sample_kind kind;
+};
+
+/* A CUDA call. exit_ns is never 0: where it was not seen it equals enter_ns and exit_known is false. */
+struct call {
+	uint64_t enter_ns, exit_ns;
+	uint32_t correlation;
+	uint32_t function; /* string id */
+	enum cuda_class class;
+	bool exit_known;
+};
+
+struct span {
+	uint64_t start_ns, end_ns;
+};
+
+struct thread {
+	uint32_t pid, tid;
+	uint32_t process; /* index of model.processes */
+	uint32_t comm;    /* string id, the last one it had */
+	uint64_t start_ns, end_ns; /* life within the recording; start 0: it existed before */
+	bool lost_at_end; /* intervals are missing between the last one and end_ns */
+	uint64_t launches;
+	struct {
+		ARRAY(struct offcpu)
+	} offcpu; /* by out_ns, disjoint */
+	struct {
+		ARRAY(struct sample)
+	} samples; /* by time */
+	struct {
+		ARRAY(struct call)
+	} calls; /* by enter_ns */
+	struct {
+		ARRAY(struct span)
+	} overhead; /* CUPTI's own time on this thread, by start */
+};
+
+struct process {
+	uint32_t pid;
+	uint32_t parent;  /* index of model.processes, MODEL_NONE */
+	uint32_t comm;    /* string id */
+	uint32_t cmdline; /* string id, 0 not known */
+	uint64_t start_ns, end_ns;
+	bool forked;      /* made by fork within the recording and not (yet) replaced by exec */
+	uint64_t launches;
+};
+
+enum op_kind {
+	OP_KERNEL = RECORD_OP_KERNEL,
+	OP_MEMCPY = RECORD_OP_MEMCPY,
+	OP_MEMSET = RECORD_OP_MEMSET,
+	OP_GRAPH = RECORD_OP_GRAPH,
+};
+
+struct gpu_op {
+	uint64_t start_ns, end_ns; /* end >= start */
+	uint32_t process;          /* index, MODEL_NONE */
+	uint32_t context, stream;
+	uint32_t correlation;
+	uint32_t name; /* string id */
+	uint32_t graph;
+	uint64_t bytes;
+	uint32_t launch_thread; /* thread and call that launched it, MODEL_NONE */
+	uint32_t launch_call;
+	uint8_t kind; /* enum op_kind */
+	uint8_t copy_kind, source_kind, target_kind;
+	bool collective; /* a kernel of NCCL or RCCL */
+};
+
+struct device {
+	uint32_t name; /* string id */
+	uint8_t uuid[16];
+	bool simulated;
+	struct {
+		ARRAY(struct gpu_op)
+	} ops; /* by start, then in file order */
+};
+
+/* A stretch in which records of some kind are missing. */
+struct loss {
+	uint64_t start_ns, end_ns, count;
+	uint32_t cause; /* enum record_loss_cause */
+	uint32_t pid;
+};
+
+struct stack {
+	uint32_t kind; /* RECORD_STACK_* */
+	uint32_t pid;
+	uint32_t first, count; /* range of model.frames */
+};
+
+struct symbol {
+	uint32_t name, module, file, line; /* string ids */
+};
+
+struct model {
+	struct {
+		ARRAY(const char *)
+	} strings; /* [0] is "" */
+	struct {
+		ARRAY(struct thread)
+	} threads;
+	struct {
+		ARRAY(struct process)
+	} processes;
+	struct {
+		ARRAY(struct device)
+	} devices;
+	struct {
+		ARRAY(struct stack)
+	} stacks;
+	struct {
+		ARRAY(uint64_t)
+	} frames;
+	struct {
+		ARRAY(struct symbol)
+	} symbols;
+	struct {
+		ARRAY(struct loss)
+	} losses; /* by start */
+	struct {
+		ARRAY(uint32_t)
+	} degraded; /* string ids */
+	struct {
+		ARRAY(struct sync)
+	} syncs;
+	uint32_t command; /* string ids, 0 not known */
+	uint32_t tier;
+	uint64_t start_ns, end_ns; /* of the recording */
+	uint64_t clock_error_ns;   /* largest of all processes */
+	bool has_sched;            /* off-CPU intervals were recorded */
+	bool has_timeline;         /* a GPU timeline was recorded */
+	bool simulated;
+	struct session_summary summary;
+	/* internal lookups */
+	struct index_map thread_by_tid; /* tid → newest thread */
+	struct model_tables *tables;
+};
+
+/* A synchronisation as CUPTI reports it: the host waited for a stream, an event or the context. */
+struct sync {
+	uint64_t start_ns, end_ns;
+	uint32_t process, type, context, stream, correlation;
+};
+
+/* Reads a session file. Returns 0 or a negative errno with `error`; call model_free in either case. */
+int model_load_session(struct model *model, const char *path, struct error *error);
+void model_free(struct model *model);
+
+/* "" for id 0 or an unknown one. */
+const char *model_string(const struct model *model, uint32_t id);
+
+/* Index of the thread that had this tid at `time`, MODEL_NONE. */
+uint32_t model_thread_at(const struct model *model, uint32_t tid, uint64_t time_ns);
+
+/* Function name at one address of a stack, NULL if not known. pid 0: the kernel. */
+const char *model_symbol(const struct model *model, uint32_t pid, uint64_t address);
+
+#endif

@@ -1,0 +1,45 @@
+# The program. Everything but cli/main.c goes into an archive that the unit tests link too (built with sanitizers).
+
+USER_LIBRARIES := libbpf libelf zlib libzstd jansson
+USER_SOURCES := $(filter-out userspace/cli/main.c,$(wildcard userspace/*/*.c))
+USER_OBJECTS := $(USER_SOURCES:%.c=$(BUILD)/obj/%.o)
+USER_ARCHIVE := $(BUILD)/libwhyidle.a
+# Parts that need no BPF and no root: what the unit tests and the fuzzers link.
+PURE_SOURCES := $(filter-out userspace/collect/%,$(USER_SOURCES)) $(wildcard userspace/collect/pure_*.c)
+PURE_OBJECTS := $(PURE_SOURCES:%.c=$(BUILD)/san/%.o)
+
+LIBRARIES := -lbpf -lelf -lz -lzstd -ljansson
+ifeq ($(STATIC),1)
+# libelf of newer distributions itself needs libzstd, so that comes last.
+LIBRARIES := -Wl,-Bstatic -lbpf -lelf -lz -ljansson -lzstd -Wl,-Bdynamic
+endif
+SYSTEM_LIBRARIES := -lpthread -ldl -lm
+
+# The bridge travels inside the program, so that one file is all there is to copy.
+$(BUILD)/obj/bridge_blob.o: $(BRIDGE)
+	$(call say,EMBED,$<)
+	$(Q)mkdir -p $(@D)
+	$(Q)printf '.section .rodata\n.balign 16\n.globl bridge_blob_start\nbridge_blob_start:\n.incbin "%s"\n.globl bridge_blob_end\nbridge_blob_end:\n.section .note.GNU-stack,"",%%progbits\n' $< > $(@:.o=.s)
+	$(Q)$(CC) -c $(@:.o=.s) -o $@
+
+$(BUILD)/obj/userspace/collect/%.o: $(SKELETON)
+
+$(BUILD)/obj/userspace/%.o: userspace/%.c userspace/version
+	$(call say,CC,$<)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(USER_CFLAGS) $(CFLAGS) -c $< -o $@
+
+$(BUILD)/san/userspace/%.o: userspace/%.c userspace/version
+	$(call say,CC-SAN,$<)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(USER_CFLAGS) -O1 -g $(SANITIZE) -c $< -o $@
+
+$(USER_ARCHIVE): $(USER_OBJECTS)
+	$(Q)rm -f $@
+	$(Q)$(AR) rcs $@ $^
+
+$(BUILD)/whyidle: $(BUILD)/obj/userspace/cli/main.o $(USER_ARCHIVE) $(BUILD)/obj/bridge_blob.o
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ $(LIBRARIES) $(SYSTEM_LIBRARIES) -o $@
+
+-include $(USER_OBJECTS:.o=.d) $(BUILD)/obj/userspace/cli/main.d $(PURE_OBJECTS:.o=.d)

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The kernel side of a recording: loads the BPF programs, tracks processes, and turns wire records
+ * (bpf/events.h) into session records.
+ *
+ * Order: open → track → attach → poll … → finish → close. One thread only.
+ */
+#ifndef WHYIDLE_COLLECT_BPF_SOURCE_H
+#define WHYIDLE_COLLECT_BPF_SOURCE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "trace/session.h"
+
+struct bpf_source;
+
+struct bpf_source_options {
+	uint64_t ring_bytes;       /* BPF ring buffer, a power of two, at least a page; 0: default (64 MiB) */
+	uint64_t min_offcpu_ns;    /* shorter off-CPU intervals are not recorded */
+	uint32_t sample_period_ns; /* cpu-clock sampling per CPU, 0: no samples; default 4,000,000 (250 Hz) */
+	bool user_stacks;          /* frame-pointer user stacks with samples and blocked intervals */
+	void (*degraded)(void *context, const char *what); /* one line for each thing that will be missing */
+	void *context;
+};
+
+struct bpf_source_stats {
+	uint64_t events;       /* records taken from the ring */
+	uint64_t lost_ring, lost_stack, lost_storage, lost_nest; /* losses so far, by cause */
+	uint64_t stacks;       /* distinct stacks written */
+	uint64_t prog_ns;      /* run time of all programs, 0 if the kernel does not count it */
+};
+
+/*
+ * Opens and loads the programs. A program that this kernel refuses but that is not essential is left out, with a
+ * line to options->degraded. Essential: sched_switch, sched_waking, fork, exit. Returns 0, or a negative errno with
+ * `error` (no root or capabilities, no BTF, BPF not allowed, each with what to do).
+ */
+int bpf_source_open(struct bpf_source **source, const struct bpf_source_options *options, struct error *error);
+
+/* Adds a process (all its threads, and what it forks from now on) to the tracked set. */
+int bpf_source_track(struct bpf_source *source, uint32_t pid, struct error *error);
+
+/* From here on records flow. Names of tasks and existing threads of tracked processes are written to `writer`. */
+int bpf_source_attach(struct bpf_source *source, struct session_writer *writer, struct error *error);
+
+/*
+ * Puts CUDA API uprobes on every known function that the ELF file at `path` exports (opened as given: use
+ * /proc/PID/root/… or /proc/PID/map_files/… for other namespaces). Files are keyed by device and inode: a second
+ * call for the same file does nothing. Returns the number of functions probed by this call or a negative errno.
+ */
+int bpf_source_attach_calls(struct bpf_source *source, const char *path, struct error *error);
+
+/*
+ * Moves what is in the ring to the session, resolves new stacks and kernel symbols, writes RECORD_LOSS for losses
+ * since the previous poll. Never blocks. Returns the number of records or a negative errno (of the writer).
+ */
+int bpf_source_poll(struct bpf_source *source, struct error *error);
+
+/*
+ * Detaches, writes the intervals that are still open (threads that never ran again, RECORD_OFFCPU_OPEN with
+ * in_ns = now) and drains the ring.
+ */
+int bpf_source_finish(struct bpf_source *source, struct error *error);
+
+void bpf_source_stats(const struct bpf_source *source, struct bpf_source_stats *stats);
+
+/* NULL is allowed. */
+void bpf_source_close(struct bpf_source *source);
+
+#endif

@@ -22,7 +22,17 @@ $(BUILD)/obj/bridge_blob.o: $(BRIDGE)
 	$(Q)printf '.section .rodata\n.balign 16\n.globl bridge_blob_start\nbridge_blob_start:\n.incbin "%s"\n.globl bridge_blob_end\nbridge_blob_end:\n.section .note.GNU-stack,"",%%progbits\n' $< > $(@:.o=.s)
 	$(Q)$(CC) -c $(@:.o=.s) -o $@
 
-$(BUILD)/obj/userspace/collect/%.o: $(SKELETON)
+$(filter $(BUILD)/obj/userspace/collect/%,$(USER_OBJECTS)): $(SKELETON)
+
+# Names of system calls, from the C library's own numbers.
+SYSCALL_TABLE := $(BUILD)/gen/syscalls.inc
+$(SYSCALL_TABLE): userspace/userspace.mk
+	$(call say,GEN,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)printf '#include <sys/syscall.h>\n' | $(CC) -E -dM - | \
+		sed -n 's/^#define SYS_\([a-z0-9_]*\) .*/SYSCALL(\1)/p' | sort > $@
+
+$(BUILD)/obj/userspace/model/wait.o $(BUILD)/san/userspace/model/wait.o: $(SYSCALL_TABLE)
 
 $(BUILD)/obj/userspace/%.o: userspace/%.c userspace/version
 	$(call say,CC,$<)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The result of attribution: what report/ and export/ show. Plain data; every string is owned by the model or by
- * the analysis itself and is NUL-terminated, but may hold any byte a target chose: show it only through an
+ * The result of attribution: what report/ and export/ show. Plain data; every string is owned by the model or
+ * by the analysis itself and is NUL-terminated, but may hold any byte a target chose: show it only through an
  * escaping function.
  *
- * Invariant, asserted where it is made: the causes' ns of a device sum exactly to its idle_ns, and the chain of a
- * gap covers the gap without holes or overlaps.
+ * Invariant, asserted where it is made: the causes' ns of a device sum exactly to its idle_ns, and the chain
+ * of a gap covers the gap without holes or overlaps.
  */
 #ifndef WHYIDLE_ATTRIBUTE_ANALYSIS_H
 #define WHYIDLE_ATTRIBUTE_ANALYSIS_H
@@ -30,28 +30,29 @@ struct cause_thread {
 
 /* The thing that a cause is about; NULL or 0 where it does not apply. */
 struct cause_detail {
-	const char *syscall;  /* name of the system call, "pread64" */
-	const char *path;     /* file, pipe or peer */
-	const char *lock;     /* identity of a lock in words */
-	const char *function; /* CUDA call or native function */
-	const char *python;   /* "file.py:12 function" */
-	const char *holder;   /* thread that held the lock, or that had the CPU, "name (tid)" */
+	const char *syscall;      /* name of the system call, "pread64" */
+	const char *path;         /* file, pipe or peer */
+	const char *lock;         /* identity of a lock in words */
+	const char *function;     /* CUDA call or native function */
+	const char *python;       /* "file.py:12 function" */
+	const char *holder;       /* thread that held the lock, or that had the CPU, "name (tid)" */
 	const char *const *stack; /* frames, innermost first */
 	size_t stack_count;
 };
 
-/* State of the whole group of workers while the launcher waited for one of them (attribution.md section 3). */
+/* State of the whole group of workers while the launcher waited for one of them (attribution.md section 3).
+ */
 struct worker_group {
-	uint32_t count;       /* workers that delivered at least once */
-	uint64_t wait_ns;     /* waits that ended in this group, summed */
-	double running;       /* shares of wait_ns × count, 0..1 */
+	uint32_t count;   /* workers that delivered at least once */
+	uint64_t wait_ns; /* waits that ended in this group, summed */
+	double running;   /* shares of wait_ns × count, 0..1 */
 	double runnable;
 	double blocked_sleep;
 	double blocked_disk;
 	double blocked_network;
 	double blocked_input; /* idle: waiting for something to do */
 	double blocked_other;
-	uint32_t enough;      /* number of workers that would keep the GPU busy, 0 not known */
+	uint32_t enough; /* number of workers that would keep the GPU busy, 0 not known */
 };
 
 /* One cause of a device's idle time: a (code, role) pair. */
@@ -64,10 +65,11 @@ struct cause {
 	uint64_t gap_count;                 /* gaps it takes part in */
 	struct {
 		ARRAY(struct cause_thread)
-	} threads; /* by ns, largest first */
-	struct cause_detail detail;         /* of the largest part */
-	struct worker_group group;          /* count 0 if no group is involved */
-	const struct cause_thread *waiter;  /* launcher that waited for it, NULL if the blamed thread is the launcher */
+	} threads;                  /* by ns, largest first */
+	struct cause_detail detail; /* of the largest part */
+	struct worker_group group;  /* count 0 if no group is involved */
+	const struct cause_thread
+	    *waiter; /* launcher that waited for it, NULL if the blamed thread is the launcher */
 };
 
 /* A stretch of a gap and what it is blamed on, in time order. */
@@ -79,7 +81,8 @@ struct chain_link {
 	enum cause_role role;
 	enum confidence confidence;
 	uint64_t start_ns, end_ns;
-	const char *via;   /* threads through which the walk came here, "main ← pt_data_pin ← …", NULL if none */
+	const char
+	    *via; /* threads through which the walk came here, "main ← pt_data_pin ← …", NULL if none */
 	struct cause_detail detail;
 };
 
@@ -102,8 +105,9 @@ struct device_report {
 	bool simulated;
 	uint64_t window_start_ns, window_end_ns;
 	uint64_t busy_ns, idle_ns;
-	uint64_t compute_busy_ns;              /* kernels only, collectives taken out */
-	uint64_t lead_in_ns, trail_out_ns;     /* outside the window: recording start to it, it to recording end */
+	uint64_t compute_busy_ns; /* kernels only, collectives taken out */
+	uint64_t lead_in_ns,
+	    trail_out_ns; /* outside the window: recording start to it, it to recording end */
 	uint64_t gap_count, op_count;
 	uint64_t queued_ns, late_ns, unknown_ns; /* idle by launch: sums of whole gaps */
 	struct {
@@ -120,12 +124,12 @@ struct loss_report {
 };
 
 struct analysis {
-	const char *command;   /* what was recorded, NULL if not known */
-	const char *tier;      /* "T2" */
-	const char *timeline;  /* "cupti", "none" */
-	const char *source;    /* "session" */
-	bool simulated;        /* any device is */
-	bool incomplete;       /* the session has no end mark */
+	const char *command;  /* what was recorded, NULL if not known */
+	const char *tier;     /* "T2" */
+	const char *timeline; /* "cupti", "none" */
+	const char *source;   /* "session" */
+	bool simulated;       /* any device is */
+	bool incomplete;      /* the session has no end mark */
 	uint64_t session_start_ns, session_end_ns;
 	struct loss_report losses;
 	struct {
@@ -148,11 +152,11 @@ struct analysis_options {
 };
 
 /*
- * Attributes the idle time of every device. `model` must outlive `analysis`. Returns 0 or a negative errno with
- * `error` filled in; analysis_free may be called in either case.
+ * Attributes the idle time of every device. `model` must outlive `analysis`. Returns 0 or a negative errno
+ * with `error` filled in; analysis_free may be called in either case.
  */
 int analysis_run(struct analysis *analysis, const struct model *model, const struct analysis_options *options,
-		 struct error *error);
+                 struct error *error);
 void analysis_free(struct analysis *analysis);
 
 #endif

@@ -9,53 +9,54 @@
 #include <stdbool.h>
 
 /* X(enumerator, code, one-line meaning for a person) */
-#define CAUSE_TABLE(X)                                                                                                 \
-	X(DEVICE_DEPENDENCY, "device.dependency", "work was queued; another stream or event held it back")             \
-	X(DEVICE_COPY, "device.copy", "work was queued; a copy held it back")                                          \
-	X(DEVICE_PEER, "device.peer", "work was queued; a collective waited for another rank")                         \
-	X(DEVICE_OTHER_PROCESS, "device.other_process", "work was queued; another process had the GPU")                \
-	X(DEVICE_FLOOR, "device.floor", "the GPU's own time between operations that are ready")                        \
-	X(HOST_LAUNCH_BOUND, "host.launch_bound", "kernels are shorter than the time it takes to launch them")         \
-	X(HOST_SYNC_THEN_SERIAL, "host.sync_then_serial",                                                              \
-	  "a synchronisation drained the GPU, then host code ran before the next launch")                              \
-	X(HOST_USER_CODE, "host.user_code", "host code was running")                                                   \
-	X(HOST_GIL, "host.gil", "waiting for the Python interpreter lock")                                             \
-	X(HOST_GC, "host.gc", "Python garbage collection")                                                             \
-	X(HOST_COMPILE, "host.compile", "compiling or loading code")                                                   \
-	X(HOST_CUDA_ALLOC, "host.cuda_alloc", "allocating or freeing GPU memory")                                      \
-	X(HOST_PAGEABLE_COPY, "host.pageable_copy", "copying from or to memory that is not pinned")                    \
-	X(HOST_CUDA_LOCK, "host.cuda_lock", "waiting for a lock inside the CUDA driver")                               \
-	X(HOST_CUDA_API, "host.cuda_api", "inside another CUDA call")                                                  \
-	X(SCHED_CPU_CONTENTION, "sched.cpu_contention", "ready to run, but other threads had the CPUs")                \
-	X(SCHED_THROTTLED, "sched.throttled", "ready to run, but the CPU quota of its cgroup was used up")             \
-	X(SCHED_AFFINITY, "sched.affinity", "ready to run, but bound to busy CPUs while others were idle")             \
-	X(SCHED_IRQ, "sched.irq", "interrupts had the CPU")                                                            \
-	X(WAIT_LOCK, "wait.lock", "waiting for a lock that another thread held")                                       \
-	X(WAIT_SYSCALL, "wait.syscall", "blocked in a system call")                                                    \
-	X(WAIT_DISK, "wait.disk", "waiting for storage")                                                               \
-	X(WAIT_NETWORK, "wait.network", "waiting for the network")                                                     \
-	X(WAIT_SLEEP, "wait.sleep", "asleep on a timer")                                                               \
-	X(WAIT_CHILD, "wait.child", "waiting for a child process to end")                                              \
-	X(WAIT_SIGNAL, "wait.signal", "waiting for a signal")                                                          \
-	X(MEMORY_MINOR_FAULT, "memory.minor_fault", "page faults on fresh memory")                                     \
-	X(MEMORY_MAJOR_FAULT, "memory.major_fault", "page faults that read from storage")                              \
-	X(MEMORY_RECLAIM, "memory.reclaim", "the kernel was freeing memory")                                           \
-	X(MEMORY_MMAP_LOCK, "memory.mmap_lock", "waiting for the lock of the address space")                           \
-	X(EXTERNAL_NO_WORK, "external.no_work", "the host had nothing to do")                                          \
-	X(EXTERNAL_PEER, "external.peer", "waiting for a remote peer")                                                 \
-	X(TOOL_OVERHEAD, "tool.overhead", "the cost of this tool or of CUPTI")                                         \
-	X(UNKNOWN_LOST, "unknown.lost", "records were lost here")                                                      \
-	X(UNKNOWN_NO_WAKER, "unknown.no_waker", "what ended the wait was not seen")                                    \
-	X(UNKNOWN_UNTRACED, "unknown.untraced", "the wait ended in something that was not recorded")                   \
-	X(UNKNOWN_NO_SCHED, "unknown.no_sched", "launched late, but there is no scheduler data")                       \
-	X(UNKNOWN_BEFORE_TRACE, "unknown.before_trace", "it began before the recording")                               \
+#define CAUSE_TABLE(X)                                                                                       \
+	X(DEVICE_DEPENDENCY, "device.dependency", "work was queued; another stream or event held it back")   \
+	X(DEVICE_COPY, "device.copy", "work was queued; a copy held it back")                                \
+	X(DEVICE_PEER, "device.peer", "work was queued; a collective waited for another rank")               \
+	X(DEVICE_OTHER_PROCESS, "device.other_process", "work was queued; another process had the GPU")      \
+	X(DEVICE_FLOOR, "device.floor", "the GPU's own time between operations that are ready")              \
+	X(HOST_LAUNCH_BOUND, "host.launch_bound",                                                            \
+	  "kernels are shorter than the time it takes to launch them")                                       \
+	X(HOST_SYNC_THEN_SERIAL, "host.sync_then_serial",                                                    \
+	  "a synchronisation drained the GPU, then host code ran before the next launch")                    \
+	X(HOST_USER_CODE, "host.user_code", "host code was running")                                         \
+	X(HOST_GIL, "host.gil", "waiting for the Python interpreter lock")                                   \
+	X(HOST_GC, "host.gc", "Python garbage collection")                                                   \
+	X(HOST_COMPILE, "host.compile", "compiling or loading code")                                         \
+	X(HOST_CUDA_ALLOC, "host.cuda_alloc", "allocating or freeing GPU memory")                            \
+	X(HOST_PAGEABLE_COPY, "host.pageable_copy", "copying from or to memory that is not pinned")          \
+	X(HOST_CUDA_LOCK, "host.cuda_lock", "waiting for a lock inside the CUDA driver")                     \
+	X(HOST_CUDA_API, "host.cuda_api", "inside another CUDA call")                                        \
+	X(SCHED_CPU_CONTENTION, "sched.cpu_contention", "ready to run, but other threads had the CPUs")      \
+	X(SCHED_THROTTLED, "sched.throttled", "ready to run, but the CPU quota of its cgroup was used up")   \
+	X(SCHED_AFFINITY, "sched.affinity", "ready to run, but bound to busy CPUs while others were idle")   \
+	X(SCHED_IRQ, "sched.irq", "interrupts had the CPU")                                                  \
+	X(WAIT_LOCK, "wait.lock", "waiting for a lock that another thread held")                             \
+	X(WAIT_SYSCALL, "wait.syscall", "blocked in a system call")                                          \
+	X(WAIT_DISK, "wait.disk", "waiting for storage")                                                     \
+	X(WAIT_NETWORK, "wait.network", "waiting for the network")                                           \
+	X(WAIT_SLEEP, "wait.sleep", "asleep on a timer")                                                     \
+	X(WAIT_CHILD, "wait.child", "waiting for a child process to end")                                    \
+	X(WAIT_SIGNAL, "wait.signal", "waiting for a signal")                                                \
+	X(MEMORY_MINOR_FAULT, "memory.minor_fault", "page faults on fresh memory")                           \
+	X(MEMORY_MAJOR_FAULT, "memory.major_fault", "page faults that read from storage")                    \
+	X(MEMORY_RECLAIM, "memory.reclaim", "the kernel was freeing memory")                                 \
+	X(MEMORY_MMAP_LOCK, "memory.mmap_lock", "waiting for the lock of the address space")                 \
+	X(EXTERNAL_NO_WORK, "external.no_work", "the host had nothing to do")                                \
+	X(EXTERNAL_PEER, "external.peer", "waiting for a remote peer")                                       \
+	X(TOOL_OVERHEAD, "tool.overhead", "the cost of this tool or of CUPTI")                               \
+	X(UNKNOWN_LOST, "unknown.lost", "records were lost here")                                            \
+	X(UNKNOWN_NO_WAKER, "unknown.no_waker", "what ended the wait was not seen")                          \
+	X(UNKNOWN_UNTRACED, "unknown.untraced", "the wait ended in something that was not recorded")         \
+	X(UNKNOWN_NO_SCHED, "unknown.no_sched", "launched late, but there is no scheduler data")             \
+	X(UNKNOWN_BEFORE_TRACE, "unknown.before_trace", "it began before the recording")                     \
 	X(UNKNOWN_CLOCK, "unknown.clock", "shorter than the error of the clock")
 
 enum cause_code {
 #define CAUSE_ENUM(name, code, meaning) CAUSE_##name,
 	CAUSE_TABLE(CAUSE_ENUM)
 #undef CAUSE_ENUM
-	CAUSE_COUNT
+	    CAUSE_COUNT
 };
 
 /* Where in the chain the time was lost. */

@@ -16,35 +16,37 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ARRAY(type)                                                                                                    \
-	type *items;                                                                                                   \
-	size_t count;                                                                                                  \
+#define ARRAY(type)                                                                                          \
+	type *items;                                                                                         \
+	size_t count;                                                                                        \
 	size_t capacity;
 
 /* Makes room for one more item of `size` bytes and returns its address, zeroed; NULL if memory ran out. */
 void *array_grow(void **items, size_t *count, size_t *capacity, size_t size);
 
-#define array_add(array)                                                                                               \
-	((__typeof__((array)->items))array_grow((void **)&(array)->items, &(array)->count, &(array)->capacity,         \
-						sizeof(*(array)->items)))
+#define array_add(array)                                                                                     \
+	((__typeof__((array)->items))array_grow((void **)&(array)->items, &(array)->count,                   \
+	                                        &(array)->capacity, sizeof(*(array)->items)))
 
-#define array_for_each(item, array)                                                                                    \
+#define array_for_each(item, array)                                                                          \
 	for (item = (array)->items; item < (array)->items + (array)->count; item++)
 
-#define array_sort(array, compare) qsort_items((array)->items, (array)->count, sizeof(*(array)->items), compare)
+#define array_sort(array, compare)                                                                           \
+	qsort_items((array)->items, (array)->count, sizeof(*(array)->items), compare)
 
 /* qsort that allows an empty array without items. */
-static inline void qsort_items(void *items, size_t count, size_t size, int (*compare)(const void *, const void *))
+static inline void qsort_items(void *items, size_t count, size_t size,
+                               int (*compare)(const void *, const void *))
 {
 	if (count > 1)
 		qsort(items, count, size, compare);
 }
 
-#define array_free(array)                                                                                              \
-	do {                                                                                                           \
-		free((array)->items);                                                                                  \
-		(array)->items = NULL;                                                                                 \
-		(array)->count = (array)->capacity = 0;                                                                \
+#define array_free(array)                                                                                    \
+	do {                                                                                                 \
+		free((array)->items);                                                                        \
+		(array)->items = NULL;                                                                       \
+		(array)->count = (array)->capacity = 0;                                                      \
 	} while (0)
 
 #endif

@@ -19,7 +19,7 @@ struct index_map {
 		uint64_t key;
 		uint32_t value;
 		uint32_t used;
-	} *slots;
+	} * slots;
 	size_t count;
 	size_t capacity; /* power of two, 0 before the first put */
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * CUDA API functions and what they do to a host thread: the one table behind uprobes, imports and attribution.
+ * CUDA API functions and what they do to a host thread: the one table behind uprobes, imports and
+ * attribution.
  */
 #ifndef WHYIDLE_MODEL_CUDA_CALL_H
 #define WHYIDLE_MODEL_CUDA_CALL_H
@@ -10,31 +11,32 @@
 
 enum cuda_class {
 	CUDA_OTHER,
-	CUDA_LAUNCH,       /* kernel launch */
+	CUDA_LAUNCH, /* kernel launch */
 	CUDA_GRAPH_LAUNCH,
-	CUDA_COPY,         /* memcpy family, also the asynchronous ones */
+	CUDA_COPY, /* memcpy family, also the asynchronous ones */
 	CUDA_MEMSET,
-	CUDA_SYNC,         /* waits until the device, a stream or an event is done */
-	CUDA_QUERY,        /* asks for the same without waiting */
-	CUDA_EVENT,        /* records an event or makes a stream wait for one */
-	CUDA_ALLOC,        /* device memory: malloc, free, pools, mapping */
-	CUDA_HOST_ALLOC,   /* pinned memory: alloc, register, free */
-	CUDA_MODULE,       /* loads or links code */
+	CUDA_SYNC,          /* waits until the device, a stream or an event is done */
+	CUDA_QUERY,         /* asks for the same without waiting */
+	CUDA_EVENT,         /* records an event or makes a stream wait for one */
+	CUDA_ALLOC,         /* device memory: malloc, free, pools, mapping */
+	CUDA_HOST_ALLOC,    /* pinned memory: alloc, register, free */
+	CUDA_MODULE,        /* loads or links code */
 	CUDA_HOST_FUNCTION, /* queues a host function on a stream */
 };
 
 struct cuda_function {
-	const char *name;      /* stem: without _v2, _v3020, _ptsz, _ptds */
+	const char *name; /* stem: without _v2, _v3020, _ptsz, _ptds */
 	enum cuda_class class;
-	bool blocks;           /* worth an entry and a return probe; launches get the entry only */
+	bool blocks; /* worth an entry and a return probe; launches get the entry only */
 };
 
 extern const struct cuda_function cuda_functions[];
 extern const size_t cuda_function_count;
 
 /*
- * Class of an exported symbol ("cuMemcpyHtoD_v2_ptds"), of a CUPTI callback name ("cudaLaunchKernel_v7000") or of
- * a HIP runtime function in an imported trace ("hipLaunchKernel"). CUDA_OTHER if it is not in the table.
+ * Class of an exported symbol ("cuMemcpyHtoD_v2_ptds"), of a CUPTI callback name ("cudaLaunchKernel_v7000")
+ * or of a HIP runtime function in an imported trace ("hipLaunchKernel"). CUDA_OTHER if it is not in the
+ * table.
  */
 enum cuda_class cuda_classify(const char *function);
 

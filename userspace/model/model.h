@@ -62,10 +62,12 @@ struct span {
 
 struct thread {
 	uint32_t pid, tid;
-	uint32_t process; /* index of model.processes */
-	uint32_t comm;    /* string id, the last one it had */
+	uint32_t process;          /* index of model.processes */
+	uint32_t comm;             /* string id, the last one it had */
 	uint64_t start_ns, end_ns; /* life within the recording; start 0: it existed before */
-	bool lost_at_end; /* intervals are missing between the last one and end_ns */
+	uint32_t previous;         /* index of the earlier thread with the same tid, MODEL_NONE */
+	bool tracked;              /* its off-CPU intervals were recorded: no interval means running */
+	bool lost_at_end;          /* intervals are missing between the last one and end_ns */
 	uint64_t launches;
 	struct {
 		ARRAY(struct offcpu)
@@ -75,7 +77,7 @@ struct thread {
 	} samples; /* by time */
 	struct {
 		ARRAY(struct call)
-	} calls; /* by enter_ns */
+	} calls; /* outermost ones only: by enter_ns, disjoint */
 	struct {
 		ARRAY(struct span)
 	} overhead; /* CUPTI's own time on this thread, by start */
@@ -87,7 +89,7 @@ struct process {
 	uint32_t comm;    /* string id */
 	uint32_t cmdline; /* string id, 0 not known */
 	uint64_t start_ns, end_ns;
-	bool forked;      /* made by fork within the recording and not (yet) replaced by exec */
+	bool forked; /* made by fork within the recording and not (yet) replaced by exec */
 	uint64_t launches;
 };
 
@@ -111,6 +113,7 @@ struct gpu_op {
 	uint8_t kind; /* enum op_kind */
 	uint8_t copy_kind, source_kind, target_kind;
 	bool collective; /* a kernel of NCCL or RCCL */
+	uint32_t order;  /* position in the file */
 };
 
 struct device {
@@ -136,7 +139,15 @@ struct stack {
 };
 
 struct symbol {
+	uint64_t address;
+	uint32_t pid;
 	uint32_t name, module, file, line; /* string ids */
+};
+
+/* A synchronisation as CUPTI reports it: the host waited for a stream, an event or the context. */
+struct sync {
+	uint64_t start_ns, end_ns;
+	uint32_t process, type, context, stream, correlation;
 };
 
 struct model {
@@ -178,20 +189,30 @@ struct model {
 	bool has_timeline;         /* a GPU timeline was recorded */
 	bool simulated;
 	struct session_summary summary;
-	/* internal lookups */
-	struct index_map thread_by_tid; /* tid → newest thread */
-	struct model_tables *tables;
-};
-
-/* A synchronisation as CUPTI reports it: the host waited for a stream, an event or the context. */
-struct sync {
-	uint64_t start_ns, end_ns;
-	uint32_t process, type, context, stream, correlation;
+	struct index_map thread_by_tid;     /* tid → newest thread */
+	struct index_map process_by_pid;    /* pid → newest process */
+	struct index_map symbol_by_address; /* hash of (pid, address) → symbol */
+	struct index_map call_by_id; /* (process, correlation) → packed thread and call, while loading */
+	struct {
+		ARRAY(char *)
+	} owned; /* memory of the strings */
 };
 
 /* Reads a session file. Returns 0 or a negative errno with `error`; call model_free in either case. */
 int model_load_session(struct model *model, const char *path, struct error *error);
 void model_free(struct model *model);
+
+/*
+ * Building blocks for loaders: get-or-make lookups return MODEL_NONE if memory ran out. model_finish sorts,
+ * links operations to their launches and classifies waits; call it once, after the last addition.
+ */
+uint32_t model_add_string(struct model *model, const char *text, size_t length);
+uint32_t model_get_process(struct model *model, uint32_t pid);
+uint32_t model_get_thread(struct model *model, uint32_t pid, uint32_t tid);
+uint32_t model_new_process(struct model *model, uint32_t pid, uint32_t parent);
+uint32_t model_new_thread(struct model *model, uint32_t pid, uint32_t tid, uint64_t start_ns);
+int model_add_symbol(struct model *model, const struct symbol *symbol);
+int model_finish(struct model *model, struct error *error);
 
 /* "" for id 0 or an unknown one. */
 const char *model_string(const struct model *model, uint32_t id);

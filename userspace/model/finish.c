@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The last step of building a model: order everything by time, link GPU operations to the calls that launched
+ * them, and classify waits by their kernel stacks.
+ */
+#include "model/model.h"
+
+#include <errno.h>
+#include <string.h>
+#include <strings.h>
+
+#define FRAMES_MAX 128
+
+#define COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
+
+static int compare_offcpu(const void *a, const void *b)
+{
+	const struct offcpu *x = a, *y = b;
+
+	return COMPARE(x->out_ns, y->out_ns);
+}
+
+static int compare_sample(const void *a, const void *b)
+{
+	const struct sample *x = a, *y = b;
+
+	return COMPARE(x->time_ns, y->time_ns);
+}
+
+/* Outer calls before the ones they enclose. */
+static int compare_call(const void *a, const void *b)
+{
+	const struct call *x = a, *y = b;
+	int order = COMPARE(x->enter_ns, y->enter_ns);
+
+	return order ? order : COMPARE(y->exit_ns, x->exit_ns);
+}
+
+static int compare_span(const void *a, const void *b)
+{
+	const struct span *x = a, *y = b;
+
+	return COMPARE(x->start_ns, y->start_ns);
+}
+
+static int compare_op(const void *a, const void *b)
+{
+	const struct gpu_op *x = a, *y = b;
+	int order = COMPARE(x->start_ns, y->start_ns);
+
+	return order ? order : COMPARE(x->order, y->order);
+}
+
+static int compare_loss(const void *a, const void *b)
+{
+	const struct loss *x = a, *y = b;
+
+	return COMPARE(x->start_ns, y->start_ns);
+}
+
+/* Names of a kernel stack's frames; returns how many. */
+static size_t stack_names(const struct model *model, uint32_t index, const char **names)
+{
+	const struct stack *stack;
+	size_t count;
+
+	if (index == MODEL_NONE)
+		return 0;
+	stack = &model->stacks.items[index];
+	count = stack->count < FRAMES_MAX ? stack->count : FRAMES_MAX;
+	for (size_t i = 0; i < count; i++)
+		names[i] = model_symbol(model, stack->pid, model->frames.items[stack->first + i]);
+	return count;
+}
+
+/* Classification is a pure function of the stack and a few small values, so each combination is done once. */
+struct classifier {
+	const struct model *model;
+	struct index_map waits, wakes, samples;
+};
+
+static uint64_t classifier_key(uint32_t stack, int32_t syscall, bool flag)
+{
+	return (uint64_t)stack << 32 | (uint64_t)(flag ? 1 : 0) << 31 | ((uint32_t)syscall & 0x7fffffff);
+}
+
+static int classify_offcpu(struct classifier *classifier, struct offcpu *offcpu)
+{
+	const char *names[FRAMES_MAX];
+	uint32_t kind;
+	uint64_t key = classifier_key(offcpu->kstack, offcpu->syscall, false);
+	size_t count;
+
+	if (!index_map_get(&classifier->waits, key, &kind)) {
+		count = stack_names(classifier->model, offcpu->kstack, names);
+		kind = wait_classify(names, count, offcpu->syscall);
+		if (index_map_put(&classifier->waits, key, kind))
+			return -ENOMEM;
+	}
+	offcpu->wait = kind;
+	if (!offcpu->woken)
+		return 0;
+	key = classifier_key(offcpu->waker_kstack, offcpu->waker_syscall, offcpu->waker_tid != 0);
+	if (!index_map_get(&classifier->wakes, key, &kind)) {
+		count = stack_names(classifier->model, offcpu->waker_kstack, names);
+		kind =
+		    wake_classify(names, count, offcpu->waker_tid, offcpu->waker_pid, offcpu->waker_syscall);
+		if (index_map_put(&classifier->wakes, key, kind))
+			return -ENOMEM;
+	}
+	offcpu->wake = kind;
+	return 0;
+}
+
+static int classify_sample(struct classifier *classifier, struct sample *sample)
+{
+	const char *names[FRAMES_MAX];
+	bool user = sample->kind == SAMPLE_USER;
+	uint64_t key = classifier_key(sample->kstack, sample->syscall, user);
+	uint32_t kind;
+
+	if (!index_map_get(&classifier->samples, key, &kind)) {
+		size_t count = stack_names(classifier->model, sample->kstack, names);
+
+		kind = sample_classify(names, count, user, sample->syscall);
+		if (index_map_put(&classifier->samples, key, kind))
+			return -ENOMEM;
+	}
+	sample->kind = kind;
+	return 0;
+}
+
+/*
+ * Makes the intervals of a thread disjoint: the collector merges per-CPU streams, so equal times can come in
+ * any order, and a hostile or damaged file can hold anything. Later ones lose what overlaps.
+ */
+static void trim_offcpu(struct thread *thread)
+{
+	size_t kept = 0;
+	uint64_t free_from = 0;
+
+	for (size_t i = 0; i < thread->offcpu.count; i++) {
+		struct offcpu *offcpu = &thread->offcpu.items[i];
+
+		if (offcpu->out_ns < free_from)
+			offcpu->out_ns = free_from;
+		if (offcpu->in_ns <= offcpu->out_ns)
+			continue;
+		if (offcpu->wake_ns < offcpu->out_ns)
+			offcpu->wake_ns = offcpu->out_ns;
+		if (offcpu->wake_ns > offcpu->in_ns)
+			offcpu->wake_ns = offcpu->in_ns;
+		free_from = offcpu->in_ns;
+		thread->offcpu.items[kept++] = *offcpu;
+	}
+	thread->offcpu.count = kept;
+}
+
+static uint64_t call_key(uint32_t process, uint32_t correlation)
+{
+	return (uint64_t)process << 32 | correlation;
+}
+
+/*
+ * Keeps the outermost calls and remembers, for each correlation id, the outermost call that carries it or
+ * encloses the call that does. Values are indices into `sites`.
+ */
+struct call_site {
+	uint32_t thread, call;
+};
+
+struct call_sites {
+	ARRAY(struct call_site)
+};
+
+static int keep_outer_calls(struct model *model, uint32_t index, struct call_sites *sites)
+{
+	struct thread *thread = &model->threads.items[index];
+	size_t kept = 0;
+
+	array_sort(&thread->calls, compare_call);
+	for (size_t i = 0; i < thread->calls.count; i++) {
+		struct call call = thread->calls.items[i];
+		struct call *outer = kept ? &thread->calls.items[kept - 1] : NULL;
+
+		if (outer && call.enter_ns < outer->exit_ns) {
+			if (call.exit_ns > outer->exit_ns)
+				outer->exit_ns = call.exit_ns;
+		} else {
+			thread->calls.items[kept++] = call;
+		}
+		if (cuda_class_submits(call.class))
+			thread->launches++;
+		if (call.correlation) {
+			struct call_site *site;
+			uint32_t old;
+			uint64_t key = call_key(thread->process, call.correlation);
+
+			if (index_map_get(&model->call_by_id, key, &old)) {
+				const struct call_site *first = &sites->items[old];
+
+				if (model->threads.items[first->thread].calls.items[first->call].enter_ns <=
+				    call.enter_ns)
+					continue;
+			}
+			site = array_add(sites);
+			if (!site)
+				return -ENOMEM;
+			*site = (struct call_site){index, kept - 1};
+			if (index_map_put(&model->call_by_id, key, sites->count - 1))
+				return -ENOMEM;
+		}
+	}
+	thread->calls.count = kept;
+	model->processes.items[thread->process].launches += thread->launches;
+	return 0;
+}
+
+static bool is_collective(const char *name)
+{
+	for (; *name; name++) {
+		if (!strncasecmp(name, "nccl", 4) || !strncasecmp(name, "rccl", 4))
+			return true;
+	}
+	return false;
+}
+
+static int finish_device(struct model *model, struct device *device, const struct call_sites *sites)
+{
+	struct index_map collective = {0};
+	struct gpu_op *op;
+	int rc = 0;
+
+	array_sort(&device->ops, compare_op);
+	array_for_each (op, &device->ops) {
+		uint32_t found, flag = 0;
+
+		if (op->kind == OP_KERNEL && !index_map_get(&collective, op->name, &flag)) {
+			flag = is_collective(model_string(model, op->name));
+			rc = index_map_put(&collective, op->name, flag);
+			if (rc)
+				break;
+		}
+		op->collective = flag;
+		op->launch_thread = op->launch_call = MODEL_NONE;
+		if (op->correlation && op->process != MODEL_NONE &&
+		    index_map_get(&model->call_by_id, call_key(op->process, op->correlation), &found)) {
+			op->launch_thread = sites->items[found].thread;
+			op->launch_call = sites->items[found].call;
+		}
+	}
+	index_map_free(&collective);
+	return rc;
+}
+
+static int finish_thread(struct thread *thread, struct classifier *classifier)
+{
+	struct offcpu *offcpu;
+	struct sample *sample;
+
+	array_sort(&thread->offcpu, compare_offcpu);
+	array_sort(&thread->samples, compare_sample);
+	array_sort(&thread->overhead, compare_span);
+	trim_offcpu(thread);
+	array_for_each (offcpu, &thread->offcpu) {
+		if (classify_offcpu(classifier, offcpu))
+			return -ENOMEM;
+	}
+	array_for_each (sample, &thread->samples) {
+		if (classify_sample(classifier, sample))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+int model_finish(struct model *model, struct error *error)
+{
+	struct classifier classifier = {.model = model};
+	struct call_sites sites = {0};
+	struct device *device;
+	int rc = 0;
+
+	for (uint32_t i = 0; !rc && i < model->threads.count; i++) {
+		rc = finish_thread(&model->threads.items[i], &classifier);
+		if (!rc)
+			rc = keep_outer_calls(model, i, &sites);
+	}
+	array_for_each (device, &model->devices) {
+		if (!rc)
+			rc = finish_device(model, device, &sites);
+	}
+	array_sort(&model->losses, compare_loss);
+	index_map_free(&classifier.waits);
+	index_map_free(&classifier.wakes);
+	index_map_free(&classifier.samples);
+	index_map_free(&model->call_by_id);
+	array_free(&sites);
+	return rc ? error_no_memory(error) : 0;
+}

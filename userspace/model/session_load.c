@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Turns the records of a session file into a model. */
+#include "model/model.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct loader {
+	struct model *model;
+	struct index_map strings;   /* id in the file → id in the model */
+	struct index_map stacks;    /* id in the file → index */
+	struct index_map devices;   /* device in the file → index */
+	struct index_map last_seq;  /* thread index → sequence number of its newest interval */
+	uint64_t first_ns, last_ns; /* of all records, where the file has no start and end */
+	uint32_t ops;
+};
+
+static uint32_t load_string_id(const struct loader *loader, uint32_t id)
+{
+	uint32_t mapped;
+
+	return id && index_map_get(&loader->strings, id, &mapped) ? mapped : 0;
+}
+
+static uint32_t load_stack_id(const struct loader *loader, uint32_t id)
+{
+	uint32_t mapped;
+
+	return id && index_map_get(&loader->stacks, id, &mapped) ? mapped : MODEL_NONE;
+}
+
+static void see_time(struct loader *loader, uint64_t time_ns)
+{
+	if (!time_ns)
+		return;
+	if (!loader->first_ns || time_ns < loader->first_ns)
+		loader->first_ns = time_ns;
+	if (time_ns > loader->last_ns)
+		loader->last_ns = time_ns;
+}
+
+static int load_string(struct loader *loader, const struct record_string *record)
+{
+	uint32_t id = model_add_string(loader->model, (const char *)(record + 1), record->length);
+
+	return id == MODEL_NONE ? -ENOMEM : index_map_put(&loader->strings, record->id, id);
+}
+
+static int load_info(struct loader *loader, const struct record_info *record)
+{
+	struct model *model = loader->model;
+	const char *key = model_string(model, load_string_id(loader, record->key));
+	uint32_t value = load_string_id(loader, record->value);
+	const char *text = model_string(model, value);
+
+	if (!strcmp(key, "command")) {
+		model->command = value;
+	} else if (!strcmp(key, "tier")) {
+		model->tier = value;
+	} else if (!strcmp(key, "start_mono_ns")) {
+		model->start_ns = strtoull(text, NULL, 10);
+	} else if (!strcmp(key, "end_mono_ns")) {
+		model->end_ns = strtoull(text, NULL, 10);
+	} else if (!strcmp(key, "degraded")) {
+		uint32_t *slot = array_add(&model->degraded);
+
+		if (!slot)
+			return -ENOMEM;
+		*slot = value;
+	}
+	return 0;
+}
+
+static int load_task(struct loader *loader, const struct record_task *record)
+{
+	struct model *model = loader->model;
+	uint32_t index = model_get_thread(model, record->pid, record->tid);
+	struct thread *thread;
+
+	if (index == MODEL_NONE)
+		return -ENOMEM;
+	thread = &model->threads.items[index];
+	thread->comm = load_string_id(loader, record->comm);
+	if (record->pid == record->tid)
+		model->processes.items[thread->process].comm = thread->comm;
+	return 0;
+}
+
+static int load_fork(struct loader *loader, const struct record_fork *record)
+{
+	struct model *model = loader->model;
+	bool existed = !record->parent_tid;
+	uint32_t index, process;
+
+	if (record->child_pid != record->parent_pid) {
+		uint32_t parent =
+		    record->parent_pid ? model_get_process(model, record->parent_pid) : MODEL_NONE;
+
+		process = model_new_process(model, record->child_pid, parent);
+		if (process == MODEL_NONE)
+			return -ENOMEM;
+		model->processes.items[process].forked = !existed;
+		model->processes.items[process].start_ns = existed ? 0 : record->time_ns;
+		model->processes.items[process].comm = load_string_id(loader, record->comm);
+	}
+	index = model_new_thread(model, record->child_pid, record->child_tid, existed ? 0 : record->time_ns);
+	if (index == MODEL_NONE)
+		return -ENOMEM;
+	model->threads.items[index].comm = load_string_id(loader, record->comm);
+	model->threads.items[index].tracked = true;
+	return 0;
+}
+
+static int load_exec(struct loader *loader, const struct record_exec *record)
+{
+	struct model *model = loader->model;
+	uint32_t index = model_get_thread(model, record->pid, record->tid);
+	struct process *process;
+
+	if (index == MODEL_NONE)
+		return -ENOMEM;
+	model->threads.items[index].comm = load_string_id(loader, record->comm);
+	process = &model->processes.items[model->threads.items[index].process];
+	process->forked = false;
+	process->comm = load_string_id(loader, record->comm);
+	process->cmdline = load_string_id(loader, record->cmdline);
+	return 0;
+}
+
+static int load_exit(struct loader *loader, const struct record_exit *record)
+{
+	struct model *model = loader->model;
+	uint32_t index = model_get_thread(model, record->pid, record->tid);
+	struct thread *thread;
+	uint32_t seq = 0;
+
+	if (index == MODEL_NONE)
+		return -ENOMEM;
+	thread = &model->threads.items[index];
+	thread->end_ns = record->time_ns;
+	index_map_get(&loader->last_seq, index, &seq);
+	thread->lost_at_end = record->seq > seq;
+	if (record->pid == record->tid)
+		model->processes.items[thread->process].end_ns = record->time_ns;
+	see_time(loader, record->time_ns);
+	return 0;
+}
+
+static int load_offcpu(struct loader *loader, const struct record_offcpu *record)
+{
+	struct model *model = loader->model;
+	uint32_t index = model_get_thread(model, record->pid, record->tid);
+	uint32_t seq = 0;
+	struct thread *thread;
+	struct offcpu *offcpu;
+
+	if (index == MODEL_NONE)
+		return -ENOMEM;
+	thread = &model->threads.items[index];
+	thread->tracked = true;
+	offcpu = array_add(&thread->offcpu);
+	if (!offcpu)
+		return -ENOMEM;
+	index_map_get(&loader->last_seq, index, &seq);
+	*offcpu = (struct offcpu){
+	    .out_ns = record->out_ns,
+	    .wake_ns = record->wake_ns,
+	    .in_ns = record->in_ns,
+	    .waker_tid = record->waker_tid,
+	    .waker_pid = record->waker_pid,
+	    .next_tid = record->next_tid,
+	    .prev_tid = record->prev_tid,
+	    .syscall = record->syscall,
+	    .waker_syscall = record->waker_syscall,
+	    .object = record->object,
+	    .waker_object = record->waker_object,
+	    .kstack = load_stack_id(loader, record->kstack),
+	    .waker_kstack = load_stack_id(loader, record->waker_kstack),
+	    .ustack = load_stack_id(loader, record->ustack),
+	    .cpus_allowed = record->cpus_allowed,
+	    .faults = record->faults,
+	    .path = load_string_id(loader, record->path),
+	    .out_cpu = record->out_cpu,
+	    .in_cpu = record->in_cpu,
+	    .preempted = record->flags & RECORD_OFFCPU_PREEMPTED,
+	    .open = record->flags & RECORD_OFFCPU_OPEN,
+	    .woken = record->flags & RECORD_OFFCPU_WOKEN,
+	    .lost_before = record->seq > seq + 1 && (seq || thread->start_ns),
+	};
+	memcpy(offcpu->args, record->args, sizeof(offcpu->args));
+	memcpy(offcpu->waker_args, record->waker_args, sizeof(offcpu->waker_args));
+	if (offcpu->preempted)
+		offcpu->wake_ns = offcpu->out_ns;
+	else if (!offcpu->woken)
+		offcpu->wake_ns = offcpu->in_ns;
+	see_time(loader, record->out_ns);
+	see_time(loader, record->in_ns);
+	model->has_sched = true;
+	return index_map_put(&loader->last_seq, index, record->seq);
+}
+
+static int load_sample(struct loader *loader, const struct record_sample *record)
+{
+	struct model *model = loader->model;
+	uint32_t index = model_get_thread(model, record->pid, record->tid);
+	struct sample *sample;
+
+	if (index == MODEL_NONE)
+		return -ENOMEM;
+	sample = array_add(&model->threads.items[index].samples);
+	if (!sample)
+		return -ENOMEM;
+	*sample = (struct sample){
+	    .time_ns = record->time_ns,
+	    .syscall = record->syscall,
+	    .kstack = load_stack_id(loader, record->kstack),
+	    .ustack = load_stack_id(loader, record->ustack),
+	    .faults = record->faults,
+	    .kind = record->flags & RECORD_SAMPLE_USER ? SAMPLE_USER : SAMPLE_KERNEL,
+	};
+	return 0;
+}
+
+static int load_stack(struct loader *loader, const struct record_stack *record)
+{
+	struct model *model = loader->model;
+	const uint64_t *frames = (const uint64_t *)(record + 1);
+	struct stack *stack = array_add(&model->stacks);
+
+	if (!stack)
+		return -ENOMEM;
+	*stack = (struct stack){.kind = record->kind,
+	                        .pid = record->kind == RECORD_STACK_KERNEL ? 0 : record->pid,
+	                        .first = model->frames.count,
+	                        .count = record->count};
+	for (uint32_t i = 0; i < record->count; i++) {
+		uint64_t *frame = array_add(&model->frames);
+
+		if (!frame)
+			return -ENOMEM;
+		*frame = frames[i];
+	}
+	return index_map_put(&loader->stacks, record->id, model->stacks.count - 1);
+}
+
+static int load_symbol(struct loader *loader, const struct record_symbol *record)
+{
+	return model_add_symbol(loader->model,
+	                        &(struct symbol){.address = record->address,
+	                                         .pid = record->pid,
+	                                         .name = load_string_id(loader, record->name),
+	                                         .module = load_string_id(loader, record->module),
+	                                         .file = load_string_id(loader, record->file),
+	                                         .line = record->line});
+}
+
+static uint32_t get_device(struct loader *loader, uint32_t device)
+{
+	uint32_t index;
+
+	if (index_map_get(&loader->devices, device, &index))
+		return index;
+	if (!array_add(&loader->model->devices) ||
+	    index_map_put(&loader->devices, device, loader->model->devices.count - 1))
+		return MODEL_NONE;
+	return loader->model->devices.count - 1;
+}
+
+static int load_device(struct loader *loader, const struct record_device *record)
+{
+	struct model *model = loader->model;
+	uint32_t index = get_device(loader, record->device);
+	struct device *device;
+
+	if (index == MODEL_NONE)
+		return -ENOMEM;
+	device = &model->devices.items[index];
+	device->name = load_string_id(loader, record->name);
+	device->simulated = record->simulated;
+	memcpy(device->uuid, record->uuid, sizeof(device->uuid));
+	model->simulated |= device->simulated;
+	return 0;
+}
+
+static int load_gpu_op(struct loader *loader, const struct record_gpu_op *record)
+{
+	struct model *model = loader->model;
+	uint32_t index = get_device(loader, record->device);
+	uint32_t process = model_get_process(model, record->pid);
+	struct gpu_op *op;
+
+	if (index == MODEL_NONE || process == MODEL_NONE)
+		return -ENOMEM;
+	op = array_add(&model->devices.items[index].ops);
+	if (!op)
+		return -ENOMEM;
+	*op = (struct gpu_op){
+	    .start_ns = record->start_ns,
+	    .end_ns = record->end_ns < record->start_ns ? record->start_ns : record->end_ns,
+	    .process = process,
+	    .context = record->context,
+	    .stream = record->stream,
+	    .correlation = record->correlation,
+	    .name = load_string_id(loader, record->name),
+	    .graph = record->graph,
+	    .bytes = record->bytes,
+	    .kind = record->kind,
+	    .copy_kind = record->copy_kind,
+	    .source_kind = record->source_kind,
+	    .target_kind = record->target_kind,
+	    .order = loader->ops++,
+	};
+	see_time(loader, op->start_ns);
+	see_time(loader, op->end_ns);
+	model->has_timeline = true;
+	return 0;
+}
+
+static int load_call(struct loader *loader, const struct record_call *record)
+{
+	struct model *model = loader->model;
+	uint32_t index = model_get_thread(model, record->pid, record->tid);
+	struct call *call;
+
+	if (index == MODEL_NONE)
+		return -ENOMEM;
+	call = array_add(&model->threads.items[index].calls);
+	if (!call)
+		return -ENOMEM;
+	*call = (struct call){
+	    .enter_ns = record->enter_ns,
+	    .exit_ns = record->exit_ns > record->enter_ns ? record->exit_ns : record->enter_ns,
+	    .correlation = record->correlation,
+	    .function = load_string_id(loader, record->function),
+	    .exit_known = record->exit_ns != 0,
+	};
+	call->class = cuda_classify(model_string(model, call->function));
+	return 0;
+}
+
+static int load_sync(struct loader *loader, const struct record_sync *record)
+{
+	struct sync *sync = array_add(&loader->model->syncs);
+	uint32_t process = model_get_process(loader->model, record->pid);
+
+	if (!sync || process == MODEL_NONE)
+		return -ENOMEM;
+	*sync = (struct sync){.start_ns = record->start_ns,
+	                      .end_ns = record->end_ns,
+	                      .process = process,
+	                      .type = record->type,
+	                      .context = record->context,
+	                      .stream = record->stream,
+	                      .correlation = record->correlation};
+	return 0;
+}
+
+static int load_overhead(struct loader *loader, const struct record_overhead *record)
+{
+	struct span *span;
+	uint32_t index;
+
+	/* Not tied to a thread: CUPTI's own worker did it, beside the program. */
+	if (!record->tid)
+		return 0;
+	index = model_get_thread(loader->model, record->pid, record->tid);
+	if (index == MODEL_NONE)
+		return -ENOMEM;
+	span = array_add(&loader->model->threads.items[index].overhead);
+	if (!span)
+		return -ENOMEM;
+	*span = (struct span){record->start_ns, record->end_ns};
+	return 0;
+}
+
+static int load_loss(struct loader *loader, const struct record_loss *record)
+{
+	struct loss *loss = array_add(&loader->model->losses);
+
+	if (!loss)
+		return -ENOMEM;
+	*loss = (struct loss){record->start_ns, record->end_ns, record->count, record->cause, record->pid};
+	return 0;
+}
+
+static int load_bridge(struct loader *loader, const struct record_bridge *record)
+{
+	struct model *model = loader->model;
+
+	if (record->clock_error_ns > model->clock_error_ns)
+		model->clock_error_ns = record->clock_error_ns;
+	model->simulated |= record->simulated != 0;
+	return 0;
+}
+
+static int load_record(void *context, const struct record_header *record)
+{
+	struct loader *loader = context;
+	const void *body = record;
+
+	switch (record->type) {
+	case RECORD_STRING:
+		return load_string(loader, body);
+	case RECORD_INFO:
+		return load_info(loader, body);
+	case RECORD_TASK:
+		return load_task(loader, body);
+	case RECORD_FORK:
+		return load_fork(loader, body);
+	case RECORD_EXEC:
+		return load_exec(loader, body);
+	case RECORD_EXIT:
+		return load_exit(loader, body);
+	case RECORD_OFFCPU:
+		return load_offcpu(loader, body);
+	case RECORD_SAMPLE:
+		return load_sample(loader, body);
+	case RECORD_STACK:
+		return load_stack(loader, body);
+	case RECORD_SYMBOL:
+		return load_symbol(loader, body);
+	case RECORD_DEVICE:
+		return load_device(loader, body);
+	case RECORD_GPU_OP:
+		return load_gpu_op(loader, body);
+	case RECORD_CALL:
+		return load_call(loader, body);
+	case RECORD_SYNC:
+		return load_sync(loader, body);
+	case RECORD_OVERHEAD:
+		return load_overhead(loader, body);
+	case RECORD_LOSS:
+		return load_loss(loader, body);
+	case RECORD_BRIDGE:
+		return load_bridge(loader, body);
+	default:
+		return 0; /* mappings, and what a newer version wrote */
+	}
+}
+
+int model_load_session(struct model *model, const char *path, struct error *error)
+{
+	struct loader loader = {.model = model};
+	int rc;
+
+	*model = (struct model){0};
+	rc = session_read(path, load_record, &loader, &model->summary, error);
+	if (rc == -ENOMEM)
+		error_no_memory(error);
+	index_map_free(&loader.strings);
+	index_map_free(&loader.stacks);
+	index_map_free(&loader.devices);
+	index_map_free(&loader.last_seq);
+	if (rc)
+		return rc;
+	if (!model->start_ns)
+		model->start_ns = loader.first_ns;
+	if (model->end_ns < model->start_ns || !model->end_ns)
+		model->end_ns = loader.last_ns;
+	return model_finish(model, error);
+}

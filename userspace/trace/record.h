@@ -9,8 +9,8 @@
  *  - a type is never reused; unknown types are skipped.
  *
  * Times are CLOCK_MONOTONIC nanoseconds. pid and tid are those of the initial pid namespace; "pid" is the
- * kernel's tgid. Strings are ids of RECORD_STRING (0: none), defined before their first use. Devices are dense
- * indices of RECORD_DEVICE, one per physical GPU (by UUID), not CUDA ordinals.
+ * kernel's tgid. Strings are ids of RECORD_STRING (0: none), defined before their first use. Devices are
+ * dense indices of RECORD_DEVICE, one per physical GPU (by UUID), not CUDA ordinals.
  */
 #ifndef WHYIDLE_TRACE_RECORD_H
 #define WHYIDLE_TRACE_RECORD_H
@@ -53,8 +53,9 @@ struct record_string {
 
 /*
  * A fact about the session as key and value. Keys in use: "version", "command", "kernel", "hostname",
- * "start_mono_ns", "start_real_ns", "end_mono_ns", "tier", "cpus", "options", "exit_status", "sample_period_ns",
- * "degraded" (may repeat: one line for each thing that could not be recorded, in a person's words).
+ * "start_mono_ns", "start_real_ns", "end_mono_ns", "tier", "cpus", "options", "exit_status",
+ * "sample_period_ns", "degraded" (may repeat: one line for each thing that could not be recorded, in a
+ * person's words).
  */
 struct record_info {
 	struct record_header header;
@@ -70,7 +71,8 @@ struct record_task {
 	uint32_t pad;
 };
 
-/* A new thread (child_pid == parent_pid) or process. Processes that existed at the start have parent_tid 0. */
+/* A new thread (child_pid == parent_pid) or process. Processes that existed at the start have parent_tid 0.
+ */
 struct record_fork {
 	struct record_header header;
 	uint64_t time_ns;
@@ -123,7 +125,7 @@ struct record_offcpu {
 	uint32_t faults;
 	uint16_t out_cpu, in_cpu;
 	uint32_t cpus_allowed;
-	uint32_t path;       /* string: what args[0] or the fault refers to (file, pipe, peer), 0 unknown */
+	uint32_t path; /* string: what args[0] or the fault refers to (file, pipe, peer), 0 unknown */
 };
 
 #define RECORD_SAMPLE_USER (1u << 0)
@@ -146,13 +148,14 @@ struct record_sample {
 /* Defines stack `id`; `count` addresses of 8 bytes follow, innermost first. */
 struct record_stack {
 	struct record_header header;
-	uint32_t id;    /* dense, from 1 */
-	uint32_t kind;  /* RECORD_STACK_* */
-	uint32_t pid;   /* address space of a user stack, 0 for the kernel */
+	uint32_t id;   /* dense, from 1 */
+	uint32_t kind; /* RECORD_STACK_* */
+	uint32_t pid;  /* address space of a user stack, 0 for the kernel */
 	uint32_t count;
 };
 
-/* Name of one address: in the kernel (pid 0) or in a process. Defined before or after the stacks that use it. */
+/* Name of one address: in the kernel (pid 0) or in a process. Defined before or after the stacks that use it.
+ */
 struct record_symbol {
 	struct record_header header;
 	uint64_t address;
@@ -208,10 +211,10 @@ struct record_gpu_op {
 	uint32_t name;        /* string, mangled; 0 for copies */
 	uint32_t graph;       /* graph id, 0 none */
 	uint64_t graph_node;
-	uint64_t bytes;       /* copies and memsets */
-	uint8_t copy_kind;    /* CUpti_ActivityMemcpyKind: 1 HtoD, 2 DtoH, 8 DtoD, 10 PtoP … */
+	uint64_t bytes;                   /* copies and memsets */
+	uint8_t copy_kind;                /* CUpti_ActivityMemcpyKind: 1 HtoD, 2 DtoH, 8 DtoD, 10 PtoP … */
 	uint8_t source_kind, target_kind; /* CUpti_ActivityMemoryKind: 1 pageable, 2 pinned, 3 device … */
-	uint8_t flags;        /* RECORD_OP_* */
+	uint8_t flags;                    /* RECORD_OP_* */
 	uint32_t grid[3], block[3];
 	uint32_t pad;
 };
@@ -279,9 +282,9 @@ struct record_bridge {
 	uint32_t pid;
 	uint32_t phase;
 	int32_t error;
-	uint32_t text;          /* string: what happened, in a person's words */
+	uint32_t text; /* string: what happened, in a person's words */
 	uint32_t cupti_version;
-	uint32_t cupti_path;    /* string */
+	uint32_t cupti_path; /* string */
 	uint32_t driver_version;
 	uint32_t simulated;
 	uint64_t clock_error_ns; /* bound of the clock's error, 0 for the same clock */

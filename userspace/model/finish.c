@@ -11,6 +11,8 @@
 
 #define FRAMES_MAX 128
 
+#define MEMORY_PAGEABLE 1 /* CUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE, cupti_activity.h */
+
 #define COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
 
 static int compare_offcpu(const void *a, const void *b)
@@ -247,6 +249,11 @@ static int finish_device(struct model *model, struct device *device, const struc
 		    index_map_get(&model->call_by_id, call_key(op->process, op->correlation), &found)) {
 			op->launch_thread = sites->items[found].thread;
 			op->launch_call = sites->items[found].call;
+			if (op->kind == OP_MEMCPY &&
+			    (op->source_kind == MEMORY_PAGEABLE || op->target_kind == MEMORY_PAGEABLE))
+				model->threads.items[op->launch_thread]
+				    .calls.items[op->launch_call]
+				    .pageable = true;
 		}
 	}
 	index_map_free(&collective);
@@ -273,6 +280,52 @@ static int finish_thread(struct thread *thread, struct classifier *classifier)
 	return 0;
 }
 
+static bool loses_gpu_records(const struct loss *loss)
+{
+	return loss->cause == RECORD_LOSS_BRIDGE_RING || loss->cause == RECORD_LOSS_CUPTI ||
+	       loss->cause == RECORD_LOSS_FILE;
+}
+
+/* Losses may overlap and touch; holes do not. */
+static int make_holes(struct model *model)
+{
+	const struct loss *loss;
+
+	array_sort(&model->losses, compare_loss);
+	array_for_each (loss, &model->losses) {
+		struct span *last =
+		    model->gpu_holes.count ? &model->gpu_holes.items[model->gpu_holes.count - 1] : NULL;
+
+		if (!loses_gpu_records(loss) || loss->end_ns <= loss->start_ns)
+			continue;
+		if (last && loss->start_ns <= last->end_ns) {
+			if (loss->end_ns > last->end_ns)
+				last->end_ns = loss->end_ns;
+			continue;
+		}
+		last = array_add(&model->gpu_holes);
+		if (!last)
+			return -ENOMEM;
+		*last = (struct span){loss->start_ns, loss->end_ns};
+	}
+	return 0;
+}
+
+static int list_callers(struct model *model)
+{
+	for (uint32_t i = 0; i < model->threads.count; i++) {
+		uint32_t *caller;
+
+		if (!model->threads.items[i].calls.count)
+			continue;
+		caller = array_add(&model->callers);
+		if (!caller)
+			return -ENOMEM;
+		*caller = i;
+	}
+	return 0;
+}
+
 int model_finish(struct model *model, struct error *error)
 {
 	struct classifier classifier = {.model = model};
@@ -289,7 +342,10 @@ int model_finish(struct model *model, struct error *error)
 		if (!rc)
 			rc = finish_device(model, device, &sites);
 	}
-	array_sort(&model->losses, compare_loss);
+	if (!rc)
+		rc = make_holes(model);
+	if (!rc)
+		rc = list_callers(model);
 	index_map_free(&classifier.waits);
 	index_map_free(&classifier.wakes);
 	index_map_free(&classifier.samples);

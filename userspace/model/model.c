@@ -161,6 +161,8 @@ void model_free(struct model *model)
 	array_free(&model->frames);
 	array_free(&model->symbols);
 	array_free(&model->losses);
+	array_free(&model->gpu_holes);
+	array_free(&model->callers);
 	array_free(&model->degraded);
 	array_free(&model->syncs);
 	index_map_free(&model->thread_by_tid);

@@ -54,6 +54,7 @@ struct call {
 	uint32_t function; /* string id */
 	enum cuda_class class;
 	bool exit_known;
+	bool pageable; /* a copy from or to memory that is not pinned */
 };
 
 struct span {
@@ -175,6 +176,12 @@ struct model {
 	struct {
 		ARRAY(struct loss)
 	} losses; /* by start */
+	struct {
+		ARRAY(struct span)
+	} gpu_holes; /* where GPU records are missing: disjoint, by start */
+	struct {
+		ARRAY(uint32_t)
+	} callers; /* threads that made CUDA calls */
 	struct {
 		ARRAY(uint32_t)
 	} degraded; /* string ids */

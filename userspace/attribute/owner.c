@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "attribute/owner.h"
+
+#include <stdlib.h>
+
+/* attribution.md section 1: gaps are attributed one by one from the larger of 20 µs and five launch floors.
+ */
+#define THRESHOLD_MIN_NS  20000
+#define THRESHOLD_FLOORS  5
+#define FLOOR_PERCENTILE  10
+#define FLOOR_MIN_SAMPLES 20
+#define FLOOR_DEFAULT_NS  5000 /* until there are enough samples: a usual launch-to-start latency */
+#define FLOOR_SAMPLES_MAX 4096
+#define FLOOR_MAX_NS      50000
+
+/* Host time between two launches of one thread up to which the thread "runs from launch to launch". */
+#define LAUNCH_RUN_NS 100000
+
+/* A call that submits and is still inside after this long is doing something else: loading code, say. */
+#define SUBMIT_LONG_NS 1000000
+
+/* CUPTI takes the end of an operation and of the call that waited for it from different places. */
+#define SYNC_SLACK_NS 20000
+
+static uint64_t later(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static const struct call *op_call(const struct model *model, const struct gpu_op *op)
+{
+	if (op->launch_thread == MODEL_NONE)
+		return NULL;
+	return &model->threads.items[op->launch_thread].calls.items[op->launch_call];
+}
+
+enum launch_time gap_launch_time(const struct model *model, const struct device *device,
+                                 const struct gap *gap)
+{
+	const struct call *call;
+
+	if (gap->ended_by == MODEL_NONE)
+		return LAUNCH_UNKNOWN;
+	call = op_call(model, &device->ops.items[gap->ended_by]);
+	if (!call)
+		return LAUNCH_UNKNOWN;
+	return call->enter_ns <= gap->start_ns ? LAUNCH_QUEUED : LAUNCH_LATE;
+}
+
+static int compare_u64(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+void launch_floor_measure(struct launch_floor *floor, const struct model *model, const struct device *device,
+                          const struct gap_list *gaps)
+{
+	uint64_t samples[FLOOR_SAMPLES_MAX];
+	size_t count = 0, step = gaps->count / FLOOR_SAMPLES_MAX + 1;
+
+	for (size_t i = 0; i < gaps->count && count < FLOOR_SAMPLES_MAX; i += step) {
+		const struct gap *gap = &gaps->items[i];
+		const struct gpu_op *op;
+
+		if (gap_launch_time(model, device, gap) != LAUNCH_LATE)
+			continue;
+		op = &device->ops.items[gap->ended_by];
+		if (op->start_ns > op_call(model, op)->enter_ns)
+			samples[count++] = op->start_ns - op_call(model, op)->enter_ns;
+	}
+	floor->submit_ns = FLOOR_DEFAULT_NS;
+	if (count >= FLOOR_MIN_SAMPLES) {
+		qsort(samples, count, sizeof(*samples), compare_u64);
+		floor->submit_ns = earlier(samples[count * FLOOR_PERCENTILE / 100], FLOOR_MAX_NS);
+	}
+	floor->threshold_ns = later(THRESHOLD_MIN_NS, THRESHOLD_FLOORS * floor->submit_ns);
+}
+
+/* Everything about a gap that the rules ask for. */
+struct owner {
+	struct walk *walk;
+	const struct model *model;
+	const struct device *device;
+	const struct gpu_op *op, *before; /* before may be NULL */
+	const struct call *launch;
+	const struct thread *thread;
+	const struct launch_floor *floor;
+	bool edge; /* the gap begins at the edge of the window, not where an operation ended */
+};
+
+/* The synchronising call of a launching thread of the process that was waiting when the GPU fell idle. */
+static const struct call *draining_call(const struct owner *owner, uint64_t at_ns)
+{
+	const struct model *model = owner->model;
+
+	const uint32_t *caller;
+
+	array_for_each (caller, &model->callers) {
+		const struct thread *thread = &model->threads.items[*caller];
+		const struct call *call;
+
+		if (thread->process != owner->thread->process)
+			continue;
+		call = thread_call_at(thread, at_ns);
+		if (!call && at_ns > SYNC_SLACK_NS)
+			call = thread_call_at(thread, at_ns - SYNC_SLACK_NS);
+		if (call && (call->class == CUDA_SYNC || call->class == CUDA_COPY) && call != owner->launch)
+			return call;
+	}
+	return NULL;
+}
+
+/* Work was queued and the GPU did not take it. */
+static void blame_queued(struct owner *owner, uint64_t from_ns, uint64_t to_ns)
+{
+	enum cause_code code = CAUSE_DEVICE_DEPENDENCY;
+	enum confidence confidence = CONFIDENCE_LOW;
+
+	if (to_ns - from_ns <= owner->floor->threshold_ns) {
+		code = CAUSE_DEVICE_FLOOR;
+		confidence = CONFIDENCE_HIGH;
+	} else if (owner->before && owner->before->process != owner->op->process) {
+		code = CAUSE_DEVICE_OTHER_PROCESS;
+	} else if (owner->op->kind == OP_MEMCPY || (owner->before && owner->before->kind == OP_MEMCPY)) {
+		code = CAUSE_DEVICE_COPY;
+	} else if (owner->before && owner->before->stream != owner->op->stream) {
+		confidence = CONFIDENCE_MEDIUM;
+	}
+	walk_device(owner->walk, from_ns, to_ns, code, confidence);
+}
+
+/* The launching call itself, from its entry (or the gap's start) to the start of the operation. */
+static void blame_submit(struct owner *owner, uint64_t from_ns, uint64_t to_ns)
+{
+	uint64_t ready = later(from_ns, to_ns - earlier(to_ns - from_ns, owner->floor->submit_ns));
+	uint64_t inside = later(from_ns, earlier(owner->launch->exit_ns, ready));
+
+	/* What is over the usual latency is the host's while it is still in the call, else the device's. */
+	if (inside - from_ns > owner->floor->threshold_ns)
+		walk_blame(owner->walk, from_ns, inside);
+	else if (inside > from_ns)
+		walk_device(owner->walk, from_ns, inside, CAUSE_DEVICE_FLOOR, CONFIDENCE_HIGH);
+	if (ready > inside)
+		blame_queued(owner, inside, ready);
+	if (to_ns > ready)
+		walk_device(owner->walk, ready, to_ns, CAUSE_DEVICE_FLOOR, CONFIDENCE_HIGH);
+}
+
+/* A run of launches with little in between: the host cannot keep up, however fast each is. */
+static bool is_launch_run(const struct owner *owner, uint64_t from_ns, uint64_t to_ns)
+{
+	const struct call *previous = owner->before ? op_call(owner->model, owner->before) : NULL;
+
+	if (owner->edge || !previous || owner->before->launch_thread != owner->op->launch_thread)
+		return false;
+	if (owner->launch->class != CUDA_LAUNCH && owner->launch->class != CUDA_MEMSET &&
+	    owner->launch->class != CUDA_COPY)
+		return false;
+	if (owner->launch->enter_ns > previous->exit_ns + LAUNCH_RUN_NS)
+		return false;
+	return thread_ran(owner->thread, from_ns, to_ns);
+}
+
+static void blame_late(struct owner *owner, uint64_t from_ns, uint64_t to_ns)
+{
+	uint64_t enter = later(from_ns, earlier(owner->launch->enter_ns, to_ns));
+	const struct call *drain = draining_call(owner, from_ns);
+
+	if (!drain && is_launch_run(owner, from_ns, to_ns)) {
+		walk_launcher(owner->walk, from_ns, to_ns, CAUSE_HOST_LAUNCH_BOUND, CONFIDENCE_HIGH,
+		              owner->launch->function);
+		return;
+	}
+	owner->walk->drained = drain != NULL;
+	walk_blame(owner->walk, from_ns, enter);
+	if (to_ns > enter)
+		blame_submit(owner, enter, to_ns);
+}
+
+static void blame_known(struct owner *owner, uint64_t from_ns, uint64_t to_ns)
+{
+	uint64_t enter = owner->launch->enter_ns;
+
+	if (enter > from_ns) {
+		blame_late(owner, from_ns, to_ns);
+		return;
+	}
+	/* In flight when the gap began: launched a moment too late for the GPU to go straight on. */
+	if (enter + owner->floor->submit_ns > from_ns && to_ns - from_ns <= owner->floor->threshold_ns &&
+	    is_launch_run(owner, from_ns, to_ns) && owner->launch->class == CUDA_LAUNCH) {
+		walk_launcher(owner->walk, from_ns, to_ns, CAUSE_HOST_LAUNCH_BOUND, CONFIDENCE_MEDIUM,
+		              owner->launch->function);
+		return;
+	}
+	if (owner->launch->exit_ns > from_ns &&
+	    (owner->launch->class == CUDA_COPY || owner->launch->exit_ns - from_ns > SUBMIT_LONG_NS)) {
+		/* The call is still feeding the GPU piece by piece, or has not submitted yet. */
+		uint64_t inside = earlier(owner->launch->exit_ns, to_ns);
+
+		walk_blame(owner->walk, from_ns, inside);
+		if (to_ns > inside)
+			blame_queued(owner, inside, to_ns);
+		return;
+	}
+	blame_queued(owner, from_ns, to_ns);
+}
+
+static void blame_recorded(struct walk *walk, const struct model *model, const struct device *device,
+                           const struct gap *gap, const struct launch_floor *floor, uint64_t from_ns,
+                           uint64_t to_ns)
+{
+	struct owner owner = {
+	    .walk = walk,
+	    .model = model,
+	    .device = device,
+	    .floor = floor,
+	    .before = gap->before == MODEL_NONE ? NULL : &device->ops.items[gap->before],
+	};
+
+	owner.edge = from_ns != gap->start_ns || !owner.before || owner.before->end_ns != gap->start_ns;
+	if (gap->ended_by == MODEL_NONE) {
+		walk_begin(walk, model, MODEL_NONE, false);
+		walk_device(walk, from_ns, to_ns, CAUSE_EXTERNAL_NO_WORK, CONFIDENCE_MEDIUM);
+		return;
+	}
+	owner.op = &device->ops.items[gap->ended_by];
+	owner.launch = op_call(model, owner.op);
+	walk_begin(walk, model, owner.op->launch_thread, false);
+	if (model->clock_error_ns > to_ns - from_ns) {
+		walk_device(walk, from_ns, to_ns, CAUSE_UNKNOWN_CLOCK, CONFIDENCE_LOW);
+		return;
+	}
+	if (!owner.launch) {
+		walk_device(walk, from_ns, to_ns, CAUSE_UNKNOWN_UNTRACED, CONFIDENCE_LOW);
+		return;
+	}
+	owner.thread = &model->threads.items[owner.op->launch_thread];
+	if (owner.thread->tracked) {
+		blame_known(&owner, from_ns, to_ns);
+		return;
+	}
+	if (owner.launch->enter_ns <= from_ns)
+		blame_queued(&owner, from_ns, to_ns);
+	else
+		walk_device(walk, from_ns, to_ns, CAUSE_UNKNOWN_NO_SCHED, CONFIDENCE_LOW);
+}
+
+void gap_blame(struct walk *walk, const struct model *model, uint32_t device_index, const struct gap *gap,
+               const struct launch_floor *floor)
+{
+	const struct device *device = &model->devices.items[device_index];
+	uint64_t cursor = gap->start_ns;
+	size_t low = 0, high = model->gpu_holes.count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (model->gpu_holes.items[middle].end_ns > cursor)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	/* Where records of the GPU are missing it may have been busy: nothing is claimed for that stretch. */
+	for (; low < model->gpu_holes.count && model->gpu_holes.items[low].start_ns < gap->end_ns; low++) {
+		uint64_t start = later(model->gpu_holes.items[low].start_ns, cursor);
+		uint64_t end = earlier(model->gpu_holes.items[low].end_ns, gap->end_ns);
+
+		if (start > cursor)
+			blame_recorded(walk, model, device, gap, floor, cursor, start);
+		walk_begin(walk, model, MODEL_NONE, false);
+		walk_device(walk, start, end, CAUSE_UNKNOWN_LOST, CONFIDENCE_LOW);
+		cursor = end;
+	}
+	if (cursor < gap->end_ns)
+		blame_recorded(walk, model, device, gap, floor, cursor, gap->end_ns);
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What a thread on the CPU is blamed for: CUPTI's own cost, the class of the CUDA call it is in, or the code
+ * it runs, split by the cpu-clock samples in it.
+ */
+#include "attribute/thread_state.h"
+
+/* A synchronising call that is still not back this long after the GPU fell idle waits for something else. */
+#define SYNC_RETURN_NS 500000
+
+enum cause_code call_cause(const struct call *call)
+{
+	switch (call->class) {
+	case CUDA_ALLOC:
+	case CUDA_HOST_ALLOC:
+		return CAUSE_HOST_CUDA_ALLOC;
+	case CUDA_MODULE:
+		return CAUSE_HOST_COMPILE;
+	case CUDA_COPY:
+		return call->pageable ? CAUSE_HOST_PAGEABLE_COPY : CAUSE_HOST_CUDA_API;
+	case CUDA_SYNC:
+		return CAUSE_DEVICE_FLOOR;
+	default:
+		return CAUSE_HOST_CUDA_API;
+	}
+}
+
+static void run_call(struct walk *walk, uint32_t thread, const struct call *call, uint64_t from_ns,
+                     uint64_t to_ns)
+{
+	struct leaf leaf = walk_leaf(walk, thread, from_ns, to_ns, call_cause(call), CONFIDENCE_HIGH);
+
+	leaf.function = call->function;
+	if (leaf.code == CAUSE_DEVICE_FLOOR) {
+		/* The GPU is done and the call returns: nobody's fault, unless it takes long. */
+		if (to_ns - from_ns > SYNC_RETURN_NS) {
+			leaf.code = CAUSE_HOST_CUDA_API;
+			leaf.confidence = CONFIDENCE_LOW;
+		} else {
+			leaf.role = ROLE_DEVICE;
+		}
+	}
+	walk_emit(walk, leaf);
+}
+
+static enum cause_code code_cause(const struct walk *walk, uint32_t thread)
+{
+	/* After a synchronisation the GPU has nothing queued, so the launcher's own code is what it waits
+	 * for. */
+	if (walk->drained && thread_role(walk->model, walk->launcher, thread) == ROLE_LAUNCHER)
+		return CAUSE_HOST_SYNC_THEN_SERIAL;
+	return CAUSE_HOST_USER_CODE;
+}
+
+static void run_sampled(struct walk *walk, uint32_t thread, const struct sample *sample, uint64_t from_ns,
+                        uint64_t to_ns)
+{
+	struct leaf leaf = walk_leaf(walk, thread, from_ns, to_ns, code_cause(walk, thread), CONFIDENCE_HIGH);
+
+	switch (sample ? sample->kind : SAMPLE_USER) {
+	case SAMPLE_FAULT:
+		leaf.code = CAUSE_MEMORY_MINOR_FAULT;
+		break;
+	case SAMPLE_RECLAIM:
+		leaf.code = CAUSE_MEMORY_RECLAIM;
+		break;
+	case SAMPLE_IRQ:
+		leaf.code = CAUSE_SCHED_IRQ;
+		leaf.confidence = CONFIDENCE_MEDIUM;
+		break;
+	case SAMPLE_SYSCALL:
+		leaf.syscall = sample->syscall;
+		break;
+	default:
+		break;
+	}
+	walk_emit(walk, leaf);
+}
+
+/* Each sample stands for the time up to half-way to its neighbours. */
+static void run_code(struct walk *walk, uint32_t index, uint64_t from_ns, uint64_t to_ns)
+{
+	const struct thread *thread = &walk->model->threads.items[index];
+	size_t low = 0, high = thread->samples.count;
+	uint64_t cursor = from_ns;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (thread->samples.items[middle].time_ns >= from_ns)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	while (low < thread->samples.count && thread->samples.items[low].time_ns < to_ns) {
+		const struct sample *sample = &thread->samples.items[low++];
+		uint64_t until = to_ns;
+
+		if (low < thread->samples.count && thread->samples.items[low].time_ns < to_ns)
+			until = sample->time_ns + (thread->samples.items[low].time_ns - sample->time_ns) / 2;
+		run_sampled(walk, index, sample, cursor, until);
+		cursor = until;
+	}
+	if (cursor < to_ns)
+		run_sampled(walk, index, NULL, cursor, to_ns);
+}
+
+static void run_calls(struct walk *walk, uint32_t index, uint64_t from_ns, uint64_t to_ns)
+{
+	const struct thread *thread = &walk->model->threads.items[index];
+	size_t low = 0, high = thread->calls.count;
+	uint64_t cursor = from_ns;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (thread->calls.items[middle].exit_ns > from_ns)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	for (; low < thread->calls.count && thread->calls.items[low].enter_ns < to_ns; low++) {
+		const struct call *call = &thread->calls.items[low];
+		uint64_t enter = call->enter_ns > cursor ? call->enter_ns : cursor;
+		uint64_t exit = call->exit_ns < to_ns ? call->exit_ns : to_ns;
+
+		if (exit <= enter)
+			continue;
+		if (enter > cursor)
+			run_code(walk, index, cursor, enter);
+		run_call(walk, index, call, enter, exit);
+		cursor = exit;
+	}
+	if (cursor < to_ns)
+		run_code(walk, index, cursor, to_ns);
+}
+
+void walk_running(struct walk *walk, uint32_t index, uint64_t from_ns, uint64_t to_ns)
+{
+	const struct thread *thread = &walk->model->threads.items[index];
+	uint64_t cursor = from_ns;
+	const struct span *span;
+	size_t low = 0, high = thread->overhead.count;
+
+	/* Spans of one thread do not overlap, so ends are ordered as starts are. */
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (thread->overhead.items[middle].end_ns > from_ns)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	for (; low < thread->overhead.count; low++) {
+		uint64_t start, end;
+
+		span = &thread->overhead.items[low];
+		if (span->start_ns >= to_ns)
+			break;
+		start = span->start_ns > cursor ? span->start_ns : cursor;
+		end = span->end_ns < to_ns ? span->end_ns : to_ns;
+		if (end <= start)
+			continue;
+		if (start > cursor)
+			run_calls(walk, index, cursor, start);
+		walk_emit(walk, walk_leaf(walk, index, start, end, CAUSE_TOOL_OVERHEAD, CONFIDENCE_HIGH));
+		cursor = end;
+	}
+	if (cursor < to_ns)
+		run_calls(walk, index, cursor, to_ns);
+}

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "attribute/tally.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* What tells one part of a cause from another: the thing a person would change. */
+struct part {
+	struct leaf leaf; /* a representative one; times and chain mean nothing */
+	uint64_t ns;
+};
+
+struct thread_share {
+	uint32_t thread;
+	uint64_t ns;
+};
+
+struct bucket {
+	uint64_t ns;
+	uint64_t by_confidence[CONFIDENCE_HIGH + 1];
+	uint64_t gap_count;
+	uint64_t last_gap;
+	struct {
+		ARRAY(struct part)
+	} parts;
+	struct index_map part_by_key;
+	struct {
+		ARRAY(struct thread_share)
+	} threads, waiters;
+	struct index_map thread_by_id, waiter_by_id;
+};
+
+struct tally {
+	const struct model *model;
+	uint64_t gap;
+	bool failed;
+	struct bucket buckets[CAUSE_COUNT][ROLE_COUNT];
+};
+
+/* More parts than this are added to the last one: the largest are what is shown. */
+#define PARTS_MAX 4096
+
+struct tally *tally_new(const struct model *model)
+{
+	struct tally *tally = calloc(1, sizeof(*tally));
+
+	if (tally)
+		tally->model = model;
+	return tally;
+}
+
+void tally_free(struct tally *tally)
+{
+	if (!tally)
+		return;
+	for (int code = 0; code < CAUSE_COUNT; code++) {
+		for (int role = 0; role < ROLE_COUNT; role++) {
+			struct bucket *bucket = &tally->buckets[code][role];
+
+			array_free(&bucket->parts);
+			array_free(&bucket->threads);
+			array_free(&bucket->waiters);
+			index_map_free(&bucket->part_by_key);
+			index_map_free(&bucket->thread_by_id);
+			index_map_free(&bucket->waiter_by_id);
+		}
+	}
+	free(tally);
+}
+
+void tally_next_gap(struct tally *tally)
+{
+	tally->gap++;
+}
+
+static uint64_t part_key(const struct leaf *leaf)
+{
+	const uint64_t fields[] = {(uint64_t)leaf->syscall, leaf->path, leaf->function, leaf->lock,
+	                           leaf->holder};
+
+	return hash_bytes(fields, sizeof(fields));
+}
+
+static bool add_part(struct bucket *bucket, const struct leaf *leaf, uint64_t ns)
+{
+	uint64_t key = part_key(leaf);
+	struct part *part;
+	uint32_t at;
+
+	if (!index_map_get(&bucket->part_by_key, key, &at)) {
+		if (bucket->parts.count >= PARTS_MAX) {
+			bucket->parts.items[PARTS_MAX - 1].ns += ns;
+			return true;
+		}
+		part = array_add(&bucket->parts);
+		if (!part || index_map_put(&bucket->part_by_key, key, bucket->parts.count - 1))
+			return false;
+		part->leaf = *leaf;
+		at = bucket->parts.count - 1;
+	}
+	bucket->parts.items[at].ns += ns;
+	return true;
+}
+
+#define add_share(list, map, id, amount)                                                                     \
+	({                                                                                                   \
+		uint32_t at_;                                                                                \
+		struct thread_share *share_ = NULL;                                                          \
+		if (index_map_get(map, id, &at_)) {                                                          \
+			share_ = &(list)->items[at_];                                                        \
+		} else {                                                                                     \
+			share_ = array_add(list);                                                            \
+			if (share_) {                                                                        \
+				share_->thread = id;                                                         \
+				if (index_map_put(map, id, (list)->count - 1))                               \
+					share_ = NULL;                                                       \
+			}                                                                                    \
+		}                                                                                            \
+		if (share_)                                                                                  \
+			share_->ns += amount;                                                                \
+		share_ != NULL;                                                                              \
+	})
+
+void tally_leaf(struct tally *tally, uint32_t launcher, const struct leaf *leaf)
+{
+	struct bucket *bucket = &tally->buckets[leaf->code][leaf->role];
+	uint64_t ns = leaf->end_ns - leaf->start_ns;
+	bool ok = add_part(bucket, leaf, ns);
+
+	bucket->ns += ns;
+	bucket->by_confidence[leaf->confidence] += ns;
+	if (bucket->last_gap != tally->gap) {
+		bucket->last_gap = tally->gap;
+		bucket->gap_count++;
+	}
+	if (leaf->thread != MODEL_NONE) {
+		ok &= add_share(&bucket->threads, &bucket->thread_by_id, leaf->thread, ns);
+		if (launcher != MODEL_NONE && launcher != leaf->thread)
+			ok &= add_share(&bucket->waiters, &bucket->waiter_by_id, launcher, ns);
+	}
+	if (!ok)
+		tally->failed = true;
+}
+
+const char *analysis_text(struct analysis *analysis, const char *format, ...)
+{
+	char *text, **slot;
+	va_list args;
+	int length;
+
+	va_start(args, format);
+	length = vasprintf(&text, format, args);
+	va_end(args);
+	if (length < 0)
+		return NULL;
+	slot = array_add(&analysis->owned);
+	if (!slot) {
+		free(text);
+		return NULL;
+	}
+	*slot = text;
+	return text;
+}
+
+int leaf_describe(struct analysis *analysis, const struct model *model, const struct leaf *leaf,
+                  struct cause_detail *detail)
+{
+	*detail = (struct cause_detail){0};
+	if (leaf->syscall >= 0) {
+		detail->syscall = analysis_text(analysis, "%s", syscall_name(leaf->syscall));
+		if (!detail->syscall)
+			return -ENOMEM;
+	}
+	if (leaf->path)
+		detail->path = model_string(model, leaf->path);
+	if (leaf->function)
+		detail->function = model_string(model, leaf->function);
+	if (leaf->lock) {
+		detail->lock = analysis_text(analysis, "futex 0x%" PRIx64, leaf->lock);
+		if (!detail->lock)
+			return -ENOMEM;
+	}
+	if (leaf->holder != MODEL_NONE) {
+		const struct thread *holder = &model->threads.items[leaf->holder];
+
+		detail->holder =
+		    analysis_text(analysis, "%s (%u)", model_string(model, holder->comm), holder->tid);
+		if (!detail->holder)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int compare_share(const void *a, const void *b)
+{
+	const struct thread_share *x = a, *y = b;
+
+	return (x->ns < y->ns) - (x->ns > y->ns);
+}
+
+static int compare_cause(const void *a, const void *b)
+{
+	const struct cause *x = a, *y = b;
+	int order = (x->ns < y->ns) - (x->ns > y->ns);
+
+	return order ? order : (int)x->code - (int)y->code;
+}
+
+static struct cause_thread describe_thread(const struct model *model, const struct thread_share *share)
+{
+	const struct thread *thread = &model->threads.items[share->thread];
+	const struct process *process = &model->processes.items[thread->process];
+
+	return (struct cause_thread){.pid = thread->pid,
+	                             .tid = thread->tid,
+	                             .comm = model_string(model, thread->comm),
+	                             .cmdline =
+	                                 process->cmdline ? model_string(model, process->cmdline) : NULL,
+	                             .ns = share->ns};
+}
+
+/* The lowest level that at least a tenth of the time has (analysis.h). */
+static enum confidence bucket_confidence(const struct bucket *bucket)
+{
+	uint64_t low = bucket->by_confidence[CONFIDENCE_LOW];
+
+	if (low * 10 >= bucket->ns)
+		return CONFIDENCE_LOW;
+	if ((low + bucket->by_confidence[CONFIDENCE_MEDIUM]) * 10 >= bucket->ns)
+		return CONFIDENCE_MEDIUM;
+	return CONFIDENCE_HIGH;
+}
+
+static int finish_bucket(const struct tally *tally, struct analysis *analysis, struct bucket *bucket,
+                         struct cause *cause)
+{
+	const struct part *part, *largest = NULL;
+	const struct thread_share *share;
+
+	cause->ns = bucket->ns;
+	cause->gain_high_ns = bucket->ns;
+	cause->gap_count = bucket->gap_count;
+	cause->confidence = bucket_confidence(bucket);
+	array_sort(&bucket->threads, compare_share);
+	array_sort(&bucket->waiters, compare_share);
+	array_for_each (share, &bucket->threads) {
+		struct cause_thread *slot = array_add(&cause->threads);
+
+		if (!slot)
+			return -ENOMEM;
+		*slot = describe_thread(tally->model, share);
+	}
+	if (bucket->waiters.count) {
+		/* Kept behind the threads, outside their count. */
+		struct cause_thread *slot = array_add(&cause->threads);
+
+		if (!slot)
+			return -ENOMEM;
+		*slot = describe_thread(tally->model, &bucket->waiters.items[0]);
+		cause->threads.count--;
+		cause->waiter = slot;
+	}
+	array_for_each (part, &bucket->parts) {
+		if (!largest || part->ns > largest->ns)
+			largest = part;
+	}
+	return largest ? leaf_describe(analysis, tally->model, &largest->leaf, &cause->detail) : 0;
+}
+
+int tally_finish(struct tally *tally, struct analysis *analysis, struct device_report *device)
+{
+	if (tally->failed)
+		return -ENOMEM;
+	for (int code = 0; code < CAUSE_COUNT; code++) {
+		for (int role = 0; role < ROLE_COUNT; role++) {
+			struct bucket *bucket = &tally->buckets[code][role];
+			struct cause *cause;
+
+			if (!bucket->ns)
+				continue;
+			cause = array_add(&device->causes);
+			if (!cause || finish_bucket(tally, analysis, bucket, cause))
+				return -ENOMEM;
+			cause->code = code;
+			cause->role = role;
+		}
+	}
+	array_sort(&device->causes, compare_cause);
+	return 0;
+}

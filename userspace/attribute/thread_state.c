@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Questions about one thread's timeline. */
+#include "attribute/thread_state.h"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+
+size_t thread_offcpu_after(const struct thread *thread, uint64_t time_ns)
+{
+	size_t low = 0, high = thread->offcpu.count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (thread->offcpu.items[middle].in_ns > time_ns)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
+}
+
+bool thread_ran(const struct thread *thread, uint64_t from_ns, uint64_t to_ns)
+{
+	size_t at = thread_offcpu_after(thread, from_ns);
+
+	return at == thread->offcpu.count || thread->offcpu.items[at].out_ns >= to_ns;
+}
+
+const struct call *thread_call_at(const struct thread *thread, uint64_t time_ns)
+{
+	size_t low = 0, high = thread->calls.count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (thread->calls.items[middle].exit_ns > time_ns)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	if (low == thread->calls.count || thread->calls.items[low].enter_ns > time_ns)
+		return NULL;
+	return &thread->calls.items[low];
+}
+
+enum cause_role thread_role(const struct model *model, uint32_t launcher, uint32_t index)
+{
+	const struct thread *thread, *root;
+	const struct process *own;
+
+	if (index == MODEL_NONE || launcher == MODEL_NONE)
+		return ROLE_DEVICE;
+	thread = &model->threads.items[index];
+	root = &model->threads.items[launcher];
+	own = &model->processes.items[root->process];
+	if (thread->process == root->process) {
+		/* A thread that launches now and then only (set-up, say) is not a launcher. */
+		return index == launcher || thread->launches * 100 > own->launches ? ROLE_LAUNCHER
+		                                                                   : ROLE_THREAD;
+	}
+	for (uint32_t p = thread->process, depth = 0; p != MODEL_NONE && depth < 64; depth++) {
+		p = model->processes.items[p].parent;
+		if (p == root->process)
+			return ROLE_WORKER;
+	}
+	return ROLE_PROCESS;
+}
+
+bool offcpu_is_lock(const struct offcpu *offcpu)
+{
+	uint32_t operation = offcpu->args[1] & FUTEX_CMD_MASK;
+
+	if (offcpu->wait != WAIT_KIND_FUTEX || offcpu->syscall != SYS_futex)
+		return false;
+	/* glibc's low-level lock sets the word to 2 before it waits, and waits while it is 2 (2.26 to 2.41).
+	 */
+	return (operation == FUTEX_WAIT && (uint32_t)offcpu->args[2] == 2) || operation == FUTEX_LOCK_PI ||
+	       operation == FUTEX_LOCK_PI2;
+}
+
+static bool expired_switch_interval(const struct offcpu *offcpu)
+{
+	uint64_t length = offcpu->wake_ns - offcpu->out_ns;
+
+	return offcpu->wait == WAIT_KIND_FUTEX && offcpu->woken && offcpu->wake == WAKE_KIND_TIMER &&
+	       length >= INTERPRETER_LOCK_MIN_NS && length <= INTERPRETER_LOCK_MAX_NS;
+}
+
+static bool same_object(const struct offcpu *a, const struct offcpu *b)
+{
+	return !a->preempted && !b->preempted && a->syscall == b->syscall && a->syscall >= 0 &&
+	       a->wait == b->wait && a->args[0] == b->args[0];
+}
+
+struct wait wait_merge(const struct thread *thread, size_t first)
+{
+	struct wait wait = {.first = &thread->offcpu.items[first], .last = first};
+	const struct offcpu *current = wait.first;
+
+	wait.interpreter_lock = expired_switch_interval(current);
+	/* Sleeps and disk waits that follow each other are separate; a lock goes to each holder in turn. */
+	if (current->wait != WAIT_KIND_FUTEX || offcpu_is_lock(current))
+		return wait;
+	while (wait.last + 1 < thread->offcpu.count) {
+		const struct offcpu *next = &thread->offcpu.items[wait.last + 1];
+
+		if (next->lost_before || !same_object(current, next) ||
+		    next->out_ns - current->in_ns > FALSE_WAKE_NS ||
+		    current->in_ns - current->wake_ns > FALSE_WAKE_NS)
+			break;
+		wait.interpreter_lock |= expired_switch_interval(next);
+		current = next;
+		wait.last++;
+	}
+	return wait;
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What a blocked thread is blamed for. Some waits explain themselves (a sleep, a disk); the others lead to
+ * the thread that ended them, provided that its wake fits the wait.
+ */
+#include "attribute/thread_state.h"
+
+#include <sys/syscall.h>
+
+/* Waits that name their cause whoever ended them. */
+static bool cause_of_wait(enum wait_kind wait, enum cause_code *code)
+{
+	switch (wait) {
+	case WAIT_KIND_SLEEP:
+		*code = CAUSE_WAIT_SLEEP;
+		return true;
+	case WAIT_KIND_DISK:
+		*code = CAUSE_WAIT_DISK;
+		return true;
+	case WAIT_KIND_DISK_FAULT:
+		*code = CAUSE_MEMORY_MAJOR_FAULT;
+		return true;
+	case WAIT_KIND_FAULT:
+		*code = CAUSE_MEMORY_MINOR_FAULT;
+		return true;
+	case WAIT_KIND_MMAP_LOCK:
+		*code = CAUSE_MEMORY_MMAP_LOCK;
+		return true;
+	case WAIT_KIND_RECLAIM:
+		*code = CAUSE_MEMORY_RECLAIM;
+		return true;
+	case WAIT_KIND_CHILD:
+		*code = CAUSE_WAIT_CHILD;
+		return true;
+	case WAIT_KIND_SIGNAL:
+		*code = CAUSE_WAIT_SIGNAL;
+		return true;
+	case WAIT_KIND_FILE_LOCK:
+		*code = CAUSE_WAIT_LOCK;
+		return true;
+	case WAIT_KIND_GPU_DRIVER:
+		*code = CAUSE_HOST_CUDA_API;
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Wakes that name the cause where the wait alone does not. WAKE_KIND_TASK leads on to a thread instead. */
+static enum cause_code cause_of_wake(const struct offcpu *offcpu, enum confidence *confidence)
+{
+	*confidence = CONFIDENCE_HIGH;
+	switch (offcpu->wake) {
+	case WAKE_KIND_TIMER:
+		/* A time-out of a poll or of a timed wait: a sleep in all but name. */
+		return CAUSE_WAIT_SLEEP;
+	case WAKE_KIND_DISK:
+		return CAUSE_WAIT_DISK;
+	case WAKE_KIND_NETWORK:
+		return CAUSE_WAIT_NETWORK;
+	case WAKE_KIND_SIGNAL:
+		return CAUSE_WAIT_SIGNAL;
+	case WAKE_KIND_CHILD_EXIT:
+		return CAUSE_WAIT_CHILD;
+	case WAKE_KIND_GPU:
+		return CAUSE_DEVICE_FLOOR;
+	case WAKE_KIND_WORKER:
+		*confidence = CONFIDENCE_MEDIUM;
+		return CAUSE_WAIT_SYSCALL;
+	default:
+		*confidence = CONFIDENCE_LOW;
+		return CAUSE_UNKNOWN_NO_WAKER;
+	}
+}
+
+/* How sure it is that this wake ended this wait. */
+static enum confidence edge_confidence(const struct offcpu *offcpu)
+{
+	if (offcpu->kstack == MODEL_NONE || offcpu->waker_kstack == MODEL_NONE)
+		return CONFIDENCE_LOW;
+	if (offcpu->wait == WAIT_KIND_FUTEX)
+		return offcpu->waker_syscall == SYS_futex && offcpu->args[0] == offcpu->waker_args[0]
+		           ? CONFIDENCE_HIGH
+		           : CONFIDENCE_MEDIUM;
+	if (offcpu->object && offcpu->waker_object)
+		return offcpu->object == offcpu->waker_object ? CONFIDENCE_HIGH : CONFIDENCE_MEDIUM;
+	/* poll and epoll name no single object: the kernel woke the thread from the waker's own write. */
+	return CONFIDENCE_HIGH;
+}
+
+static void emit_blocked(struct walk *walk, struct leaf leaf, const struct offcpu *offcpu)
+{
+	leaf.state = LEAF_BLOCKED;
+	leaf.syscall = offcpu->syscall;
+	leaf.path = offcpu->path;
+	walk_emit(walk, leaf);
+}
+
+/* Blocked inside a CUDA call: the call's class says more than the wait does. */
+static bool blame_call(struct walk *walk, uint32_t index, const struct offcpu *offcpu, uint64_t from_ns,
+                       uint64_t to_ns)
+{
+	const struct call *call = thread_call_at(&walk->model->threads.items[index], offcpu->out_ns);
+	struct leaf leaf;
+
+	if (!call)
+		return false;
+	leaf = walk_leaf(walk, index, from_ns, to_ns, call_cause(call), CONFIDENCE_HIGH);
+	leaf.function = call->function;
+	if (leaf.code == CAUSE_DEVICE_FLOOR)
+		leaf.role = ROLE_DEVICE;
+	else if (leaf.code == CAUSE_HOST_CUDA_API && offcpu->wait == WAIT_KIND_FUTEX &&
+	         offcpu->wake == WAKE_KIND_TASK)
+		leaf.code = CAUSE_HOST_CUDA_LOCK;
+	if (offcpu->wake == WAKE_KIND_TASK)
+		leaf.holder = model_thread_at(walk->model, offcpu->waker_tid, offcpu->wake_ns);
+	emit_blocked(walk, leaf, offcpu);
+	return true;
+}
+
+/* Goes on in the thread that woke this one; false if there is no such thread to go on in. */
+static bool follow_waker(struct walk *walk, uint32_t index, const struct offcpu *last, uint64_t from_ns,
+                         uint64_t to_ns)
+{
+	const struct model *model = walk->model;
+	uint32_t waker = model_thread_at(model, last->waker_tid, last->wake_ns);
+	enum confidence before = walk->confidence, edge = edge_confidence(last);
+
+	if (waker == MODEL_NONE || waker == index || !walk_enter(walk, waker, from_ns))
+		return false;
+	if (edge < walk->confidence)
+		walk->confidence = edge;
+	if (walk->crossed && thread_role(model, walk->launcher, waker) == ROLE_WORKER &&
+	    thread_role(model, walk->launcher, index) != ROLE_WORKER)
+		walk->crossed(walk->context, index, waker, from_ns, to_ns);
+	walk_thread(walk, waker, from_ns, to_ns);
+	walk->confidence = before;
+	walk_leave(walk);
+	return true;
+}
+
+void walk_blocked(struct walk *walk, uint32_t index, const struct wait *wait, uint64_t from_ns,
+                  uint64_t to_ns)
+{
+	const struct model *model = walk->model;
+	const struct offcpu *last = &model->threads.items[index].offcpu.items[wait->last];
+	struct leaf leaf = walk_leaf(walk, index, from_ns, to_ns, CAUSE_UNKNOWN_NO_WAKER, CONFIDENCE_HIGH);
+
+	if (blame_call(walk, index, wait->first, from_ns, to_ns))
+		return;
+	if (last->wake == WAKE_KIND_TASK || last->wake == WAKE_KIND_CHILD_EXIT)
+		leaf.holder = model_thread_at(model, last->waker_tid, last->wake_ns);
+	if (cause_of_wait(last->wait, &leaf.code)) {
+		emit_blocked(walk, leaf, last);
+		return;
+	}
+	if (offcpu_is_lock(last)) {
+		leaf.code = CAUSE_WAIT_LOCK;
+		leaf.lock = last->args[0];
+		if (!last->woken)
+			leaf.confidence = CONFIDENCE_MEDIUM;
+		emit_blocked(walk, leaf, last);
+		return;
+	}
+	if (wait->interpreter_lock) {
+		leaf.code = CAUSE_HOST_GIL;
+		leaf.confidence = CONFIDENCE_MEDIUM;
+		emit_blocked(walk, leaf, last);
+		return;
+	}
+	if (last->woken && last->wake == WAKE_KIND_TASK) {
+		if (follow_waker(walk, index, last, from_ns, to_ns))
+			return;
+		leaf.code = CAUSE_UNKNOWN_UNTRACED;
+		leaf.confidence = CONFIDENCE_LOW;
+		emit_blocked(walk, leaf, last);
+		return;
+	}
+	leaf.code = cause_of_wake(last, &leaf.confidence);
+	if (leaf.code == CAUSE_DEVICE_FLOOR)
+		leaf.role = ROLE_DEVICE;
+	emit_blocked(walk, leaf, last);
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "attribute/walk.h"
+
+#include "attribute/thread_state.h"
+
+/*
+ * Order of the questions, for each stretch of a thread: was it recorded at all; was it off the CPU, and then
+ * blocked (who woke it: attribute/wait_rules.c) or runnable; else it ran: CUPTI's own cost, a CUDA call, or
+ * code (attribute/run_rules.c).
+ */
+
+static uint64_t later(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+void walk_begin(struct walk *walk, const struct model *model, uint32_t launcher, bool drained)
+{
+	walk->model = model;
+	walk->launcher = launcher;
+	walk->drained = drained;
+	walk->depth = 0;
+	walk->confidence = CONFIDENCE_HIGH;
+}
+
+void walk_emit(struct walk *walk, struct leaf leaf)
+{
+	if (leaf.end_ns <= leaf.start_ns)
+		return;
+	if (leaf.confidence > walk->confidence)
+		leaf.confidence = walk->confidence;
+	leaf.chain = walk->chain;
+	leaf.depth = walk->depth;
+	walk->leaf(walk->context, &leaf);
+}
+
+struct leaf walk_leaf(const struct walk *walk, uint32_t thread, uint64_t from_ns, uint64_t to_ns,
+                      enum cause_code code, enum confidence confidence)
+{
+	return (struct leaf){
+	    .start_ns = from_ns,
+	    .end_ns = to_ns,
+	    .code = code,
+	    .role = thread_role(walk->model, walk->launcher, thread),
+	    .confidence = confidence,
+	    .state = thread == MODEL_NONE ? LEAF_DEVICE : LEAF_RUNNING,
+	    .thread = thread,
+	    .holder = MODEL_NONE,
+	    .syscall = -1,
+	};
+}
+
+void walk_device(struct walk *walk, uint64_t from_ns, uint64_t to_ns, enum cause_code code,
+                 enum confidence confidence)
+{
+	walk_emit(walk, walk_leaf(walk, MODEL_NONE, from_ns, to_ns, code, confidence));
+}
+
+void walk_launcher(struct walk *walk, uint64_t from_ns, uint64_t to_ns, enum cause_code code,
+                   enum confidence confidence, uint32_t function)
+{
+	struct leaf leaf = walk_leaf(walk, walk->launcher, from_ns, to_ns, code, confidence);
+
+	leaf.function = function;
+	walk->chain[0] = walk->launcher;
+	walk->depth = 1;
+	walk_emit(walk, leaf);
+	walk->depth = 0;
+}
+
+static void blame_runnable(struct walk *walk, uint32_t thread, const struct offcpu *offcpu, uint64_t from_ns,
+                           uint64_t to_ns)
+{
+	uint32_t holder_tid = offcpu->preempted ? offcpu->next_tid : offcpu->prev_tid;
+	struct leaf leaf = walk_leaf(walk, thread, from_ns, to_ns, CAUSE_SCHED_CPU_CONTENTION,
+	                             holder_tid ? CONFIDENCE_HIGH : CONFIDENCE_LOW);
+
+	leaf.state = LEAF_RUNNABLE;
+	if (!holder_tid && offcpu->next_tid)
+		holder_tid = offcpu->next_tid;
+	leaf.holder = model_thread_at(walk->model, holder_tid, offcpu->in_ns);
+	walk_emit(walk, leaf);
+}
+
+static void blame_unknown(struct walk *walk, uint32_t thread, uint64_t from_ns, uint64_t to_ns,
+                          enum cause_code code)
+{
+	walk_emit(walk, walk_leaf(walk, thread, from_ns, to_ns, code, CONFIDENCE_LOW));
+}
+
+/* The stretch in which the thread was on the CPU as far as records tell; `lost` says that they may be wrong.
+ */
+static void blame_between(struct walk *walk, uint32_t thread, uint64_t from_ns, uint64_t to_ns, bool lost)
+{
+	if (to_ns <= from_ns)
+		return;
+	if (lost)
+		blame_unknown(walk, thread, from_ns, to_ns, CAUSE_UNKNOWN_LOST);
+	else
+		walk_running(walk, thread, from_ns, to_ns);
+}
+
+/* One wait, from the interval at `index` on: it takes in the false wakes that follow. Returns the next index.
+ */
+static size_t blame_wait(struct walk *walk, uint32_t index, size_t at, uint64_t from_ns, uint64_t to_ns)
+{
+	const struct thread *thread = &walk->model->threads.items[index];
+	struct wait wait = wait_merge(thread, at);
+	const struct offcpu *last = &thread->offcpu.items[wait.last];
+	uint64_t blocked_from = later(wait.first->out_ns, from_ns);
+	uint64_t blocked_to = earlier(last->wake_ns, to_ns);
+
+	if (blocked_to > blocked_from)
+		walk_blocked(walk, index, &wait, blocked_from, blocked_to);
+	blocked_from = later(last->wake_ns, from_ns);
+	blocked_to = earlier(last->in_ns, to_ns);
+	if (blocked_to > blocked_from)
+		blame_runnable(walk, index, last, blocked_from, blocked_to);
+	return wait.last + 1;
+}
+
+void walk_thread(struct walk *walk, uint32_t index, uint64_t from_ns, uint64_t to_ns)
+{
+	const struct thread *thread = &walk->model->threads.items[index];
+	uint64_t cursor = from_ns;
+	size_t at;
+
+	if (!thread->tracked) {
+		blame_unknown(walk, index, from_ns, to_ns,
+		              walk->model->has_sched ? CAUSE_UNKNOWN_UNTRACED : CAUSE_UNKNOWN_NO_SCHED);
+		return;
+	}
+	if (cursor < thread->start_ns) {
+		cursor = earlier(thread->start_ns, to_ns);
+		blame_unknown(walk, index, from_ns, cursor, CAUSE_UNKNOWN_UNTRACED);
+	}
+	at = thread_offcpu_after(thread, cursor);
+	while (at < thread->offcpu.count && thread->offcpu.items[at].out_ns < to_ns) {
+		const struct offcpu *offcpu = &thread->offcpu.items[at];
+
+		blame_between(walk, index, cursor, offcpu->out_ns, offcpu->lost_before);
+		at = blame_wait(walk, index, at, cursor, to_ns);
+		cursor = later(cursor, earlier(thread->offcpu.items[at - 1].in_ns, to_ns));
+	}
+	if (cursor < to_ns && thread->end_ns < to_ns) {
+		uint64_t end = later(cursor, thread->end_ns);
+
+		blame_between(walk, index, cursor, end, thread->lost_at_end);
+		blame_unknown(walk, index, end, to_ns, CAUSE_UNKNOWN_UNTRACED);
+		return;
+	}
+	blame_between(walk, index, cursor, to_ns,
+	              at < thread->offcpu.count ? thread->offcpu.items[at].lost_before : thread->lost_at_end);
+}
+
+bool walk_enter(struct walk *walk, uint32_t thread, uint64_t from_ns)
+{
+	if (walk->depth == WALK_DEPTH)
+		return false;
+	for (uint32_t i = 0; i < walk->depth; i++) {
+		/* The same thread twice over the same time is a knot: nobody outside it is to blame. */
+		if (walk->chain[i] == thread && walk->since[i] <= from_ns)
+			return false;
+	}
+	walk->chain[walk->depth] = thread;
+	walk->since[walk->depth++] = from_ns;
+	return true;
+}
+
+void walk_leave(struct walk *walk)
+{
+	walk->depth--;
+}
+
+void walk_blame(struct walk *walk, uint64_t from_ns, uint64_t to_ns)
+{
+	if (to_ns <= from_ns)
+		return;
+	if (walk_enter(walk, walk->launcher, from_ns)) {
+		walk_thread(walk, walk->launcher, from_ns, to_ns);
+		walk_leave(walk);
+	}
+}

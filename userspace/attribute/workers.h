@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Private to attribute/: the group of workers behind a wait. The waker names only the worker that delivered;
+ * what the whole group did meanwhile tells whether more workers would help (attribution.md section 3).
+ */
+#ifndef WHYIDLE_ATTRIBUTE_WORKERS_H
+#define WHYIDLE_ATTRIBUTE_WORKERS_H
+
+#include "attribute/analysis.h"
+#include "model/model.h"
+
+struct worker_wait {
+	uint32_t waiter, worker; /* threads */
+	uint64_t from_ns, to_ns;
+};
+
+struct worker_waits {
+	ARRAY(struct worker_wait)
+	bool failed;
+};
+
+void worker_waits_add(struct worker_waits *waits, uint32_t waiter, uint32_t worker, uint64_t from_ns,
+                      uint64_t to_ns);
+
+/*
+ * Sums the states of every worker that delivered at least once over all waits. `window_ns` is the device's
+ * window and `idle_ns` the part of it blamed on workers, from which `enough` follows.
+ */
+int worker_group_measure(struct worker_group *group, const struct worker_waits *waits,
+                         const struct model *model, uint64_t window_start_ns, uint64_t window_end_ns,
+                         uint64_t idle_ns);
+
+#endif

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What /proc tells about other processes. They may go at any moment: everything here is best effort, and a
+ * process that has gone gives empty answers, not errors.
+ */
+#ifndef WHYIDLE_COLLECT_PROCESS_INFO_H
+#define WHYIDLE_COLLECT_PROCESS_INFO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/array.h"
+#include "base/hash.h"
+
+/* Adds every thread of `pid` to `map`: its id in its innermost pid namespace → its id in ours. */
+void process_namespace_tids(uint32_t pid, struct index_map *map);
+
+/* Parent of a process, 0 if it has gone. */
+uint32_t process_parent(uint32_t pid);
+
+/* Name (comm) of a process, "" if it has gone. */
+void process_name(uint32_t pid, char *name, size_t size);
+
+/*
+ * A hash that differs between programs but is the same for a process and those it forked without exec: of its
+ * auxiliary vector, which holds the random addresses that exec chose. 0 if it cannot be read.
+ */
+uint64_t process_image(uint32_t pid);
+
+/* True if this process runs in the initial pid namespace. */
+bool process_in_initial_pid_namespace(void);
+
+struct process_id {
+	uint32_t pid, parent;
+};
+
+struct process_list {
+	ARRAY(struct process_id)
+};
+
+/* All processes. Returns 0 or a negative errno; free with array_free. */
+int process_list_read(struct process_list *list);
+
+/* A CUDA library that a process has mapped. */
+struct cuda_library {
+	char path[512]; /* to open it by, below /proc/PID */
+	char name[128]; /* last part of its own path */
+};
+
+/*
+ * Finds the CUDA driver and runtime libraries that `pid` has mapped, at most `max`. Returns how many; 0 also
+ * if the maps cannot be read.
+ */
+size_t process_cuda_libraries(uint32_t pid, struct cuda_library *libraries, size_t max);
+
+#endif

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * One recording: starts a command, collects what the BPF programs and the CUPTI bridges say about it, and
+ * writes the session file. The command comes first: nothing that goes wrong here after it has started ends it
+ * early.
+ */
+#ifndef WHYIDLE_COLLECT_RECORDER_H
+#define WHYIDLE_COLLECT_RECORDER_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+enum recorder_uprobes {
+	RECORDER_UPROBES_AUTO, /* on the CUDA calls of processes whose bridge does not work */
+	RECORDER_UPROBES_ALWAYS,
+	RECORDER_UPROBES_NEVER,
+};
+
+struct recorder_options {
+	char *const *command; /* ends with NULL */
+	const char *output; /* session file, NULL: whyidle-<command>-<pid>.whyidle in the current directory */
+	const char *options; /* as the user gave them, for the record */
+	bool as_root;        /* under sudo: do not become the invoking user */
+	bool no_bridge, no_bpf;
+	enum recorder_uprobes uprobes;
+	uint64_t bpf_ring_bytes;    /* 0: default */
+	uint64_t bridge_ring_bytes; /* 0: default */
+	uint64_t sample_period_ns;  /* 0: no samples */
+	uint64_t min_offcpu_ns;
+};
+
+struct recorder_progress {
+	uint64_t elapsed_ns;
+	uint64_t events; /* so far */
+	double rate;     /* events a second since the last call */
+	uint64_t lost;   /* so far, all causes */
+	uint64_t file_bytes;
+};
+
+/* How a recording is watched; every function may be NULL. */
+struct recorder_observer {
+	/* A line for a person: what is degraded, what went wrong on the way. */
+	void (*line)(void *context, const char *text);
+	/* About once a second. */
+	void (*progress)(void *context, const struct recorder_progress *progress);
+	void *context;
+};
+
+struct recorder_result {
+	bool started;        /* the command ran */
+	bool ended;          /* and came to its end; false: the user stopped the recording before */
+	int exit_status;     /* of the command as a shell gives it, or why it could not be started */
+	bool file_complete;  /* everything could be written */
+	char path[PATH_MAX]; /* of the session file, "" if there is none */
+};
+
+/*
+ * Records. Returns 0 once the command has run and the file is closed (see `result` for how it went), or a
+ * negative errno with `error` if the command was not started; result->exit_status then says which status to
+ * leave with.
+ */
+int recorder_run(const struct recorder_options *options, const struct recorder_observer *observer,
+                 struct recorder_result *result, struct error *error);
+
+#endif

@@ -23,4 +23,36 @@ $(SKELETON): $(BUILD)/bpf/whyidle.o
 	$(Q)mkdir -p $(@D)
 	$(Q)$(BPFTOOL) gen skeleton $< name whyidle_bpf > $@
 
+# The same sources against the full header of the running kernel: do the trimmed types agree with the real ones?
+KERNEL_BTF ?= /sys/kernel/btf/vmlinux
+FULL_BPF_OBJECTS := $(BPF_SOURCES:bpf/%.bpf.c=$(BUILD)/bpf-full/%.bpf.o)
+
+$(BUILD)/bpf-full/vmlinux.h:
+	$(call say,GEN,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(BPFTOOL) btf dump file $(KERNEL_BTF) format c > $@
+
+$(BUILD)/bpf-full/%.bpf.o: bpf/%.bpf.c bpf/common.bpf.h bpf/events.h bpf/settings.h $(BUILD)/bpf-full/vmlinux.h
+	$(call say,BPF-FULL,$<)
+	$(Q)$(CLANG) $(patsubst -Ivmlinux,-I$(BUILD)/bpf-full,$(BPF_CFLAGS)) -c $< -o $@
+
+ifneq ($(wildcard $(KERNEL_BTF)),)
+check-vmlinux: $(FULL_BPF_OBJECTS)
+	@echo 'check-vmlinux: $(words $^) objects build against the full header of $(KERNEL_BTF)'
+else
+check-vmlinux:
+	@echo 'check-vmlinux: skipped, no $(KERNEL_BTF)'
+endif
+
+# What each program costs the verifier.
+VERISTAT ?= $(shell command -v veristat 2>/dev/null)
+ifneq ($(VERISTAT),)
+veristat: $(BUILD)/bpf/whyidle.o
+	$(Q)$(VERISTAT) $<
+else
+veristat:
+	@echo 'veristat: skipped, the program veristat is not installed'
+endif
+
+.PHONY: check-vmlinux veristat
 -include $(BPF_OBJECTS:.o=.d)

@@ -21,6 +21,7 @@
 #define WIRE_STACK_DEPTH  32 /* frames kept of a kernel stack */
 #define WIRE_USTACK_DEPTH 64 /* frames kept of a user stack */
 #define WIRE_NO_STACK     (-1)
+#define WIRE_STACK_SECOND (1 << 24) /* set in a stack id: the rest is an id of the second map of its kind */
 #define WIRE_NO_SYSCALL   (-1)
 
 enum wire_type {

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * CUDA API calls of tracked threads, seen by uprobes: launches at their entry only, because a return probe
+ * would cost as much as the launch; calls that block at entry and return.
+ *
+ * The runtime calls the driver, so one call of the program is several probed functions deep. Only the
+ * outermost is sent. Nesting is told by the stack pointer, not by counting entries and returns: a return that
+ * never comes (longjmp, an exception, a probe that was attached in between) can then not shift the count for
+ * good. While a blocking call is open, an entry with a lower stack pointer is inside it; an entry or a return
+ * at or above it shows that the open call was left without its return. A launch leaves no such mark, so an
+ * inner launch is told by the outer one's return address, which is still in its place on the stack.
+ *
+ * A blocking call inside a launch (code that is loaded lazily) is sent: the launch itself has no length.
+ */
+#include "common.bpf.h"
+
+/* RETURN_POPS: bytes that a return takes off the stack. LAUNCH_NEST_NS: an inner launch follows within this
+ * time. */
+#if defined(__TARGET_ARCH_x86)
+#define RETURN_POPS    8
+#define LAUNCH_NEST_NS 100000000
+#else
+#define RETURN_POPS    0
+#define LAUNCH_NEST_NS 20000 /* return addresses are in registers: only the time tells */
+#endif
+
+static __always_inline void record_call(struct task_struct *task, __u32 function, __u64 enter, __u64 exit)
+{
+	struct wire_call *record = record_reserve(WIRE_CALL, sizeof(*record));
+
+	if (!record)
+		return;
+	record->enter_ns = enter;
+	record->exit_ns = exit;
+	record->tgid = task->tgid;
+	record->tid = task->pid;
+	record->function = function;
+	record->pad = 0;
+	record_submit(record);
+}
+
+/* The open call was left in a way that no probe saw: its end is not known. */
+static __always_inline void call_abandon(struct thread_state *thread, struct task_struct *task)
+{
+	count_loss(WIRE_LOSS_NEST);
+	record_call(task, thread->call_function, thread->call_ns, 0);
+	thread->call_stack = 0;
+}
+
+/* True if an entry at `stack` is inside the open blocking call. Ends a call that cannot be open any more. */
+static __always_inline bool call_encloses(struct thread_state *thread, struct task_struct *task, __u64 stack)
+{
+	if (!thread->call_stack)
+		return false;
+	if (stack < thread->call_stack)
+		return true;
+	call_abandon(thread, task);
+	return false;
+}
+
+/* The return address that an entry at `stack` found there; 0 where it is not kept in memory. */
+static __always_inline __u64 return_address(__u64 stack)
+{
+	__u64 address = 0;
+
+	if (RETURN_POPS)
+		bpf_probe_read_user(&address, sizeof(address), (void *)stack);
+	return address;
+}
+
+static __always_inline bool launch_encloses(struct thread_state *thread, __u64 stack, __u64 now)
+{
+	if (!thread->launch_stack || stack >= thread->launch_stack ||
+	    now - thread->launch_ns > LAUNCH_NEST_NS)
+		return false;
+	return return_address(thread->launch_stack) == thread->launch_return;
+}
+
+SEC("uprobe")
+int call_launches(struct pt_regs *context)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread_state *thread = thread_find(task);
+	__u64 stack = PT_REGS_SP(context), now;
+
+	if (!thread || call_encloses(thread, task, stack))
+		return 0;
+	now = bpf_ktime_get_ns();
+	if (launch_encloses(thread, stack, now))
+		return 0;
+	thread->launch_ns = now;
+	thread->launch_stack = stack;
+	thread->launch_return = return_address(stack);
+	thread_name(thread, task, now);
+	record_call(task, bpf_get_attach_cookie(context), now, 0);
+	return 0;
+}
+
+SEC("uprobe")
+int call_enters(struct pt_regs *context)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread_state *thread = thread_find(task);
+	__u64 stack = PT_REGS_SP(context);
+
+	if (!thread || call_encloses(thread, task, stack))
+		return 0;
+	thread->call_function = bpf_get_attach_cookie(context);
+	thread->call_ns = bpf_ktime_get_ns();
+	thread->call_stack = stack;
+	return 0;
+}
+
+SEC("uretprobe")
+int call_returns(struct pt_regs *context)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread_state *thread = thread_find(task);
+	__u64 stack = PT_REGS_SP(context), now;
+
+	if (!thread || !thread->call_stack || stack < thread->call_stack + RETURN_POPS)
+		return 0;
+	if (stack > thread->call_stack + RETURN_POPS) {
+		call_abandon(thread, task);
+		return 0;
+	}
+	now = bpf_ktime_get_ns();
+	thread_name(thread, task, now);
+	record_call(task, thread->call_function, thread->call_ns, now);
+	thread->call_stack = 0;
+	return 0;
+}

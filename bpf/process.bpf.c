@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Life of tracked processes and threads, and who is tracked at all.
+ *
+ * Children of tracked processes are tracked from their first moment: sched_process_fork gives them their
+ * state before they can run. A new thread starts in an off-CPU interval (it is runnable until its first
+ * switch-in), so that waiting for a first CPU is seen like any other wait for one. Threads that exist when
+ * recording begins get their state from an iterator over all threads, which the collector runs once the other
+ * programs are attached; those that are blocked then start in an interval of which only the end is missing.
+ * The state goes when the thread exits, the process when its last thread does.
+ */
+#include "common.bpf.h"
+
+/* Puts a thread that does not run into an off-CPU interval from `now` on. */
+static __always_inline void thread_start_off_cpu(struct thread_state *thread, __u32 state, __u32 flags,
+                                                 __u64 now)
+{
+	thread->state = state;
+	thread->flags = flags;
+	thread->kstack = thread->ustack = WIRE_NO_STACK;
+	thread->syscall = WIRE_NO_SYSCALL;
+	thread->out_cpu = bpf_get_smp_processor_id();
+	thread->out_ns = now;
+}
+
+SEC("tp_btf/sched_process_fork")
+int process_forked(__u64 *context)
+{
+	struct task_struct *parent = (struct task_struct *)context[0];
+	struct task_struct *child = (struct task_struct *)context[1];
+	struct thread_state *thread;
+	struct wire_fork *record;
+	__u32 tgid = child->tgid;
+	__u64 now;
+	__u8 one = 1;
+
+	if (!thread_find(parent) && !process_tracked(parent->tgid))
+		return 0;
+	if (tgid != (__u32)parent->tgid && bpf_map_update_elem(&tracked_processes, &tgid, &one, BPF_ANY))
+		count_loss(WIRE_LOSS_STORAGE);
+	now = bpf_ktime_get_ns();
+	thread = thread_create(child);
+	if (thread)
+		thread_start_off_cpu(thread, 0, WIRE_OFFCPU_PREEMPTED, now);
+	record = record_reserve(WIRE_FORK, sizeof(*record));
+	if (!record)
+		return 0;
+	record->time_ns = now;
+	record->parent_tgid = parent->tgid;
+	record->parent_tid = parent->pid;
+	record->child_tgid = tgid;
+	record->child_tid = child->pid;
+	bpf_probe_read_kernel_str(record->comm, sizeof(record->comm), child->comm);
+	record_submit(record);
+	if (thread)
+		thread->named = 1;
+	return 0;
+}
+
+static __always_inline void record_exit(struct thread_state *thread, __u32 tgid, __u32 tid, __s32 code)
+{
+	struct wire_exit *record = record_reserve(WIRE_EXIT, sizeof(*record));
+
+	if (!record)
+		return;
+	record->time_ns = bpf_ktime_get_ns();
+	record->tgid = tgid;
+	record->tid = tid;
+	record->exit_code = code;
+	record->seq = thread->seq;
+	record->faults = thread_take_faults(thread);
+	record->pad = 0;
+	record_submit(record);
+}
+
+SEC("tp_btf/sched_process_exec")
+int process_executed(__u64 *context)
+{
+	struct task_struct *task = (struct task_struct *)context[0];
+	__u32 old_tid = context[1];
+	struct linux_binprm *program = (struct linux_binprm *)context[2];
+	struct thread_state *thread = thread_find(task);
+	struct wire_exec *record;
+
+	if (!thread)
+		return 0;
+	if (old_tid != (__u32)task->pid) {
+		/* A thread that is not the leader becomes it, with the leader's id: its old id is gone. */
+		record_exit(thread, task->tgid, old_tid, 0);
+		thread->seq = 0;
+	}
+	thread->call_stack = 0;
+	record = record_reserve(WIRE_EXEC, sizeof(*record));
+	if (!record)
+		return 0;
+	record->time_ns = bpf_ktime_get_ns();
+	record->tgid = task->tgid;
+	record->tid = task->pid;
+	bpf_probe_read_kernel_str(record->comm, sizeof(record->comm), task->comm);
+	bpf_probe_read_kernel_str(record->filename, sizeof(record->filename), program->filename);
+	record_submit(record);
+	return 0;
+}
+
+SEC("tp_btf/task_rename")
+int task_renamed(__u64 *context)
+{
+	struct task_struct *task = (struct task_struct *)context[0];
+	const char *name = (const char *)context[1];
+	struct wire_task *record;
+
+	if (!thread_find(task))
+		return 0;
+	record = record_reserve(WIRE_TASK, sizeof(*record));
+	if (!record)
+		return 0;
+	record->time_ns = bpf_ktime_get_ns();
+	record->tgid = task->tgid;
+	record->tid = task->pid;
+	bpf_probe_read_kernel_str(record->comm, sizeof(record->comm), name);
+	record_submit(record);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int process_exited(__u64 *context)
+{
+	struct task_struct *task = (struct task_struct *)context[0];
+	struct thread_state *thread = thread_find(task);
+	__u32 tgid = task->tgid;
+
+	if (thread) {
+		record_exit(thread, tgid, task->pid, task->exit_code);
+		thread_forget(task);
+	}
+	if (!task->signal->live.counter)
+		bpf_map_delete_elem(&tracked_processes, &tgid);
+	return 0;
+}
+
+/* Run over all threads when recording begins or a process is added: gives those of tracked processes their
+ * state. */
+SEC("iter/task")
+int threads_adopted(struct bpf_iter__task *context)
+{
+	struct task_struct *task = context->task;
+	struct thread_state *thread;
+
+	if (!task || !process_tracked(task->tgid) || task->flags & TASK_FLAG_EXITING || thread_find(task))
+		return 0;
+	thread = thread_create(task);
+	if (!thread)
+		return 0;
+	if (!task->on_cpu) {
+		__u32 state = task->__state;
+
+		thread_start_off_cpu(thread, state, state ? 0 : WIRE_OFFCPU_PREEMPTED, bpf_ktime_get_ns());
+		thread->syscall = task_syscall(task, thread->args);
+	}
+	return 0;
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What tracked threads run: a cpu-clock event on every CPU, of which only those that hit a tracked thread
+ * become records. The clock needs no hardware counters, which virtual machines often lack.
+ */
+#include "common.bpf.h"
+
+/* Kernel addresses are the upper half, on every architecture that is supported. */
+static __always_inline bool kernel_address(__u64 address)
+{
+	return (__s64)address < 0;
+}
+
+SEC("perf_event")
+int cpu_sampled(struct bpf_perf_event_data *context)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread_state *thread = thread_find(task);
+	__u64 args[WIRE_SYSCALL_ARGS], now;
+	struct wire_sample *record;
+	__s32 kstack = WIRE_NO_STACK, ustack;
+	__u64 ip = PT_REGS_IP(&context->regs);
+	bool kernel = kernel_address(ip);
+
+	if (!thread)
+		return 0;
+	now = bpf_ktime_get_ns();
+	thread_name(thread, task, now);
+	if (kernel)
+		kstack = kernel_stack(context);
+	ustack = user_stack(context);
+	record = record_reserve(WIRE_SAMPLE, sizeof(*record));
+	if (!record)
+		return 0;
+	record->time_ns = now;
+	record->tgid = task->tgid;
+	record->tid = task->pid;
+	record->syscall = kernel ? task_syscall(task, args) : WIRE_NO_SYSCALL;
+	record->kstack = kstack;
+	record->ustack = ustack;
+	record->flags = kernel ? 0 : WIRE_SAMPLE_USER;
+	record->faults = thread_take_faults(thread);
+	record->pad = 0;
+	record->ip = ip;
+	record_submit(record);
+	return 0;
+}

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Off-CPU intervals of tracked threads, one record each.
+ *
+ * sched_switch away from a thread opens an interval: time, state, system call with arguments, the file behind
+ * its descriptor, kernel stack. sched_waking adds who woke it and what that thread was doing. sched_switch to
+ * the thread closes the interval and sends the record if it was long enough. Nothing but the thread's own
+ * state is touched in between, so a busy thread pays for two looks at its state and one stack walk, and a
+ * thread that is not tracked for one look at a NULL pointer.
+ *
+ * The object of a wait and that of a wake are equal when both are about the same file, which is what lets
+ * attribution follow the waker: see struct wire_offcpu.
+ *
+ * A wake can come before the switch that it ends: the thread has left the run queue, but its CPU still looks
+ * for something else to run. Such a wake counts for the interval that is about to open. A wake of a thread
+ * that is still on the run queue ends nothing and is ignored.
+ */
+#include "common.bpf.h"
+
+#define MODE_TYPE_MASK   0170000    /* S_IFMT */
+#define ANON_INODE_MAGIC 0x09041934 /* ANON_INODE_FS_MAGIC: eventfd, epoll, timerfd … share one inode */
+#define SOCKFS_MAGIC     0x534f434b
+#define FAMILY_UNIX      1 /* AF_UNIX */
+
+static __always_inline __u64 inode_number(struct file *file)
+{
+	return file ? BPF_CORE_READ(file, f_inode, i_ino) : 0;
+}
+
+/* Inode number of the socket at the other end of a connected Unix socket; of `file` itself for other sockets.
+ */
+static __always_inline __u64 peer_number(struct file *file)
+{
+	struct socket *socket = BPF_CORE_READ(file, private_data);
+	struct sock *sock = BPF_CORE_READ(socket, sk);
+	__u64 peer = 0;
+
+	if (bpf_core_field_exists(struct unix_sock, peer) &&
+	    BPF_CORE_READ(sock, __sk_common.skc_family) == FAMILY_UNIX) {
+		struct sock *other = BPF_CORE_READ((struct unix_sock *)sock, peer);
+
+		if (other)
+			peer = inode_number(BPF_CORE_READ(other, sk_socket, file));
+	}
+	return peer ?: inode_number(file);
+}
+
+/* Identity of what descriptor `fd` of `task` refers to, 0 if there is nothing. */
+static __always_inline __u64 file_object(struct task_struct *task, __u32 fd, bool peer)
+{
+	struct files_struct *files = task->files;
+	struct file *file = NULL, **table;
+	unsigned long magic;
+	__u64 private;
+
+	if (!files || fd >= BPF_CORE_READ(files, fdt, max_fds))
+		return 0;
+	table = BPF_CORE_READ(files, fdt, fd);
+	bpf_probe_read_kernel(&file, sizeof(file), table + fd);
+	if (!file)
+		return 0;
+	magic = BPF_CORE_READ(file, f_inode, i_sb, s_magic);
+	if (magic == ANON_INODE_MAGIC) {
+		private = (__u64)BPF_CORE_READ(file, private_data);
+		return private ?: (__u64)file;
+	}
+	if (peer && magic == SOCKFS_MAGIC)
+		return peer_number(file);
+	return inode_number(file);
+}
+
+/* Identity of the file that a system call of the current task is about. */
+static __always_inline __u64 syscall_object(struct task_struct *task, __s32 number, const __u64 *args,
+                                            bool peer)
+{
+	__u32 index = number;
+	__s32 fd = args[0];
+
+	if (index >= SETTINGS_SYSCALLS)
+		return 0;
+	switch (settings.syscall_kinds[index]) {
+	case SYSCALL_FD:
+		return file_object(task, fd, peer);
+	case SYSCALL_POLL:
+		/* Only of one descriptor can be said what the wait is about. */
+		if (args[1] != 1 || bpf_probe_read_user(&fd, sizeof(fd), (void *)args[0]))
+			return 0;
+		return file_object(task, fd, peer);
+	default:
+		return 0;
+	}
+}
+
+static __always_inline void interval_open(void *context, struct thread_state *thread,
+                                          struct task_struct *task, struct task_struct *next, bool runnable,
+                                          __u32 state, __u64 now)
+{
+	/* A wake that came before a switch was for an interval that ended elsewhere (see process.bpf.c). */
+	if (thread->out_ns || runnable)
+		thread->woken = 0;
+	thread->out_ns = now;
+	thread->state = state;
+	thread->next_tid = next->pid;
+	thread->out_cpu = bpf_get_smp_processor_id();
+	thread->syscall = task_syscall(task, thread->args);
+	thread->object = 0;
+	if (runnable) {
+		/* It was interrupted anywhere: its stack says nothing about a wait. */
+		thread->flags = WIRE_OFFCPU_PREEMPTED;
+		thread->kstack = thread->ustack = WIRE_NO_STACK;
+		return;
+	}
+	thread->flags = BPF_CORE_READ_BITFIELD(task, in_iowait) ? WIRE_OFFCPU_IOWAIT : 0;
+	thread->kstack = kernel_stack(context);
+	thread->ustack = user_stack(context);
+	if (thread->syscall >= 0)
+		thread->object = syscall_object(task, thread->syscall, thread->args, false);
+}
+
+/* Sends the interval [thread->out_ns, end]. */
+static __always_inline void interval_record(struct thread_state *thread, struct task_struct *task,
+                                            __u32 prev_tid, __u32 flags, __u64 end)
+{
+	struct wire_offcpu *record = record_reserve(WIRE_OFFCPU, sizeof(*record));
+
+	if (!record)
+		return;
+	record->out_ns = thread->out_ns;
+	record->wake_ns = 0;
+	record->in_ns = end;
+	record->tgid = task->tgid;
+	record->tid = task->pid;
+	record->waker_tgid = record->waker_tid = 0;
+	record->next_tid = thread->next_tid;
+	record->prev_tid = prev_tid;
+	record->syscall = thread->syscall;
+	record->waker_syscall = WIRE_NO_SYSCALL;
+	__builtin_memcpy(record->args, thread->args, sizeof(record->args));
+	record->waker_args[0] = record->waker_args[1] = 0;
+	record->object = thread->object;
+	record->waker_object = 0;
+	record->kstack = thread->kstack;
+	record->waker_kstack = WIRE_NO_STACK;
+	record->ustack = thread->ustack;
+	record->state = thread->state;
+	record->flags = thread->flags | flags;
+	record->seq = thread->seq;
+	record->faults = thread_take_faults(thread);
+	record->out_cpu = thread->out_cpu;
+	record->in_cpu = record->header.cpu;
+	record->cpus_allowed = task->nr_cpus_allowed;
+	record->pad = 0;
+	if (thread->woken) {
+		record->flags |= WIRE_OFFCPU_WOKEN;
+		record->wake_ns = thread->wake_ns < thread->out_ns ? thread->out_ns : thread->wake_ns;
+		record->waker_tgid = thread->waker_tgid;
+		record->waker_tid = thread->waker_tid;
+		record->waker_syscall = thread->waker_syscall;
+		record->waker_args[0] = thread->waker_args[0];
+		record->waker_args[1] = thread->waker_args[1];
+		record->waker_object = thread->waker_object;
+		record->waker_kstack = thread->waker_kstack;
+	}
+	record_submit(record);
+}
+
+static __always_inline void interval_close(struct thread_state *thread, struct task_struct *task,
+                                           struct task_struct *prev, __u64 now)
+{
+	if (thread->out_ns && now - thread->out_ns >= settings.min_offcpu_ns) {
+		thread->seq++;
+		thread_name(thread, task, now);
+		task_name(prev, now);
+		interval_record(thread, task, prev->pid, 0, now);
+	}
+	thread->out_ns = 0;
+	thread->woken = 0;
+}
+
+static __always_inline struct thread_state *thread_switched(struct task_struct *task)
+{
+	struct thread_state *thread = thread_find(task);
+
+	if (!thread && settings.adopt_on_switch && task->pid && process_tracked(task->tgid) &&
+	    !(task->flags & TASK_FLAG_EXITING))
+		thread = thread_create(task);
+	return thread;
+}
+
+SEC("tp_btf/sched_switch")
+int sched_switched(__u64 *context)
+{
+	bool preempted = context[0];
+	struct task_struct *prev = (struct task_struct *)context[1];
+	struct task_struct *next = (struct task_struct *)context[2];
+	struct thread_state *from = thread_switched(prev), *to = thread_switched(next);
+	__u64 now = 0;
+	__u32 state;
+
+	if (from) {
+		now = bpf_ktime_get_ns();
+		state = settings.switch_has_state ? (__u32)context[3] : prev->__state;
+		interval_open(context, from, prev, next, preempted || !state, state, now);
+		task_name(next, now);
+	}
+	if (to)
+		interval_close(to, next, prev, now ?: bpf_ktime_get_ns());
+	return 0;
+}
+
+/* True if `task` no longer is on a run queue, or only until its CPU gets round to taking it off. */
+static __always_inline bool task_left_queue(struct task_struct *task)
+{
+	if (!task->on_rq)
+		return true;
+	return bpf_core_field_exists(task->se.sched_delayed) && task->se.sched_delayed;
+}
+
+SEC("tp_btf/sched_waking")
+int sched_wakes(__u64 *context)
+{
+	struct task_struct *task = (struct task_struct *)context[0], *waker;
+	struct thread_state *thread = thread_find(task);
+	__u64 args[WIRE_SYSCALL_ARGS], now;
+	__s32 number;
+
+	if (!thread || thread->woken)
+		return 0;
+	if (thread->out_ns ? thread->flags & WIRE_OFFCPU_PREEMPTED : !task_left_queue(task))
+		return 0;
+	now = bpf_ktime_get_ns();
+	waker = bpf_get_current_task_btf();
+	number = task_syscall(waker, args);
+	thread->wake_ns = now;
+	thread->waker_tgid = waker->tgid;
+	thread->waker_tid = waker->pid;
+	thread->waker_syscall = number;
+	thread->waker_args[0] = args[0];
+	thread->waker_args[1] = args[1];
+	thread->waker_object = number >= 0 ? syscall_object(waker, number, args, true) : 0;
+	thread->waker_kstack = kernel_stack(context);
+	task_name(waker, now);
+	thread->woken = 1;
+	return 0;
+}
+
+/* Set by the collector once the other programs are detached. */
+__u64 recording_end_ns = 0;
+
+/* Run over all threads when recording has ended: what is still open is sent as it stands. */
+SEC("iter/task")
+int intervals_left(struct bpf_iter__task *context)
+{
+	struct task_struct *task = context->task;
+	struct thread_state *thread;
+
+	if (!task)
+		return 0;
+	thread = thread_find(task);
+	if (!thread || !thread->out_ns || recording_end_ns < thread->out_ns)
+		return 0;
+	if (recording_end_ns - thread->out_ns >= settings.min_offcpu_ns) {
+		thread->seq++;
+		thread_name(thread, task, recording_end_ns);
+		interval_record(thread, task, 0, WIRE_OFFCPU_OPEN, recording_end_ns);
+	}
+	thread->out_ns = 0;
+	return 0;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Settings of the BPF programs: filled in by the collector before the programs are loaded, constants to the
+ * verifier (which removes what a setting switches off). Shared by bpf/ and userspace/collect/.
+ */
+#ifndef WHYIDLE_BPF_SETTINGS_H
+#define WHYIDLE_BPF_SETTINGS_H
+
+#ifndef __VMLINUX_H__
+#include <linux/types.h>
+#endif
+
+#define SETTINGS_SYSCALLS 512 /* system call numbers with a known kind */
+
+/* What the first argument of a system call is. */
+enum syscall_kind {
+	SYSCALL_OTHER = 0,
+	SYSCALL_FD = 1,   /* a file descriptor */
+	SYSCALL_POLL = 2, /* an array of struct pollfd, the second one its length */
+};
+
+struct bpf_settings {
+	__u64 min_offcpu_ns;   /* shorter intervals are not recorded */
+	__u8 user_stacks;      /* 1: user stacks with samples and blocked intervals */
+	__u8 thread_table;     /* 1: thread states in a hash table, task storage is not available */
+	__u8 adopt_on_switch;  /* 1: threads of tracked processes are found when they are switched */
+	__u8 switch_has_state; /* 1: sched_switch passes the state of the previous task (since 5.18) */
+	__u8 pad[4];
+	__u8 syscall_kinds[SETTINGS_SYSCALLS]; /* enum syscall_kind */
+};
+
+_Static_assert(sizeof(struct bpf_settings) == 16 + SETTINGS_SYSCALLS, "bpf_settings");
+
+#endif

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The kernel types that bpf/ uses, with the fields that it uses and no others.
+ *
+ * Offsets here mean nothing: preserve_access_index makes the loader take each from the BTF of the kernel that
+ * runs (CO-RE). Types and names must agree with the kernel's; `make check-vmlinux` compiles bpf/ against the
+ * full header of the kernel at hand to prove it. Fields that only some kernels have are asked for with
+ * bpf_core_field_exists(). Values of enumerations are part of the kernel's ABI.
+ */
+#ifndef __VMLINUX_H__
+#define __VMLINUX_H__
+
+typedef signed char __s8;
+typedef unsigned char __u8;
+typedef short __s16;
+typedef unsigned short __u16;
+typedef int __s32;
+typedef unsigned int __u32;
+typedef long long __s64;
+typedef unsigned long long __u64;
+typedef __u8 u8;
+typedef __s16 s16;
+typedef __u16 u16;
+typedef __s32 s32;
+typedef __u32 u32;
+typedef __s64 s64;
+typedef __u64 u64;
+typedef __u16 __be16;
+typedef __u32 __be32;
+typedef __u32 __wsum;
+typedef _Bool bool;
+typedef int pid_t;
+
+enum {
+	false = 0,
+	true = 1,
+};
+
+enum bpf_map_type {
+	BPF_MAP_TYPE_HASH = 1,
+	BPF_MAP_TYPE_STACK_TRACE = 7,
+	BPF_MAP_TYPE_LRU_HASH = 9,
+	BPF_MAP_TYPE_RINGBUF = 27,
+	BPF_MAP_TYPE_TASK_STORAGE = 29,
+};
+
+enum {
+	BPF_ANY = 0,
+	BPF_NOEXIST = 1,
+};
+
+enum {
+	BPF_F_NO_PREALLOC = 1,
+};
+
+enum {
+	BPF_F_USER_STACK = 256,
+	BPF_F_FAST_STACK_CMP = 512,
+};
+
+enum {
+	BPF_RB_NO_WAKEUP = 1,
+};
+
+enum {
+	BPF_LOCAL_STORAGE_GET_F_CREATE = 1,
+};
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+typedef struct {
+	int counter;
+} atomic_t;
+
+#if defined(__TARGET_ARCH_x86)
+struct pt_regs {
+	unsigned long r10;
+	unsigned long r9;
+	unsigned long r8;
+	unsigned long ax;
+	unsigned long cx;
+	unsigned long dx;
+	unsigned long si;
+	unsigned long di;
+	unsigned long orig_ax;
+	unsigned long ip;
+	unsigned long sp;
+};
+typedef struct pt_regs bpf_user_pt_regs_t;
+#elif defined(__TARGET_ARCH_arm64)
+struct user_pt_regs {
+	__u64 regs[31];
+	__u64 sp;
+	__u64 pc;
+};
+struct pt_regs {
+	union {
+		struct user_pt_regs user_regs;
+		struct {
+			u64 regs[31];
+			u64 sp;
+			u64 pc;
+			u64 pstate;
+		};
+	};
+	u64 orig_x0;
+	s32 syscallno;
+};
+typedef struct user_pt_regs bpf_user_pt_regs_t;
+#else
+#error "no registers known for this architecture"
+#endif
+
+struct thread_info {
+	u32 status;
+};
+
+struct sched_entity {
+	unsigned char sched_delayed; /* since 6.12 */
+};
+
+struct signal_struct {
+	atomic_t live;
+};
+
+struct super_block {
+	unsigned long s_magic;
+};
+
+struct inode {
+	unsigned short i_mode;
+	struct super_block *i_sb;
+	unsigned long i_ino;
+};
+
+struct file {
+	void *private_data;
+	struct inode *f_inode;
+};
+
+struct fdtable {
+	unsigned int max_fds;
+	struct file **fd;
+};
+
+struct files_struct {
+	struct fdtable *fdt;
+};
+
+struct task_struct {
+	struct thread_info thread_info;
+	unsigned int __state;
+	unsigned int flags;
+	int on_cpu;
+	int on_rq;
+	struct sched_entity se;
+	int nr_cpus_allowed;
+	int exit_code;
+	unsigned in_iowait : 1;
+	pid_t pid;
+	pid_t tgid;
+	u64 start_time;
+	char comm[16];
+	struct files_struct *files;
+	struct signal_struct *signal;
+};
+
+struct linux_binprm {
+	const char *filename;
+};
+
+struct sock_common {
+	unsigned short skc_family;
+};
+
+struct sock {
+	struct sock_common __sk_common;
+	struct socket *sk_socket;
+};
+
+struct socket {
+	struct file *file;
+	struct sock *sk;
+};
+
+struct unix_sock {
+	struct sock *peer;
+};
+
+struct bpf_perf_event_data {
+	bpf_user_pt_regs_t regs;
+};
+
+struct bpf_iter__task {
+	struct task_struct *task;
+};
+
+#pragma clang attribute pop
+
+#endif

@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only
+"""Compares whyidle's busy time with torch.profiler's, over the same GPU work.
+
+    tests/gpu/busy_agreement.py --repeats 4 --steps 300
+
+Only one of the two can use CUPTI in a process, so busy_program.py runs in turn under each, in alternating order, and the
+medians over the repeats are compared, per step. From torch.profiler's (Kineto's) trace the union of kernels, copies and
+memsets is computed here; from whyidle come busy_ns, compute_busy_ns (kernels) and op_count of `report --json`. Passes if
+both unions agree within 1 % and the number of operations is the same. Kernels by name are counted in the traces alone (the
+report does not list them): they show that the program did the same in every run.
+"""
+import collections
+import decimal
+import json
+import pathlib
+import statistics
+import sys
+
+import harness
+
+PROGRAM = pathlib.Path(__file__).resolve().parent / "busy_program.py"
+KINDS = {"kernel": "kernel", "gpu_memcpy": "copy", "gpu_memset": "memset"}
+LIMIT = 0.01
+HEAD = ("per step", "whyidle", "min..max", "torch.profiler", "min..max", "difference", "limit", "verdict")
+
+
+def nanoseconds(microseconds):
+    return int((decimal.Decimal(microseconds) * 1000).to_integral_value())
+
+
+def trace_operations(path):
+    """[(start, end, kind, name)] of a Kineto trace, in ns, by start."""
+    # Times can have more digits than a double.
+    events = json.loads(path.read_text(errors="replace"), parse_float=decimal.Decimal)["traceEvents"]
+    found = [(nanoseconds(e["ts"]), nanoseconds(e["ts"]) + nanoseconds(e["dur"]), KINDS[e["cat"]], e["name"])
+             for e in events if e.get("ph") == "X" and e.get("cat") in KINDS]
+    return sorted(found)
+
+
+def union(intervals):
+    """Length of the union of (start, end, …) that are sorted by start."""
+    total, reach = 0, 0
+    for start, end, *_ in intervals:
+        total += max(0, end - max(start, reach))
+        reach = max(reach, end)
+    return total
+
+
+def by_trace(path, said):
+    """Figures per step of the measured steps of a trace; they are its last ones, and every step is the same work."""
+    operations = trace_operations(path)
+    steps, all_steps = said["steps"], said["steps"] + said["settle_steps"]
+    per_step, rest = divmod(len(operations), all_steps)
+    if rest or not per_step:
+        raise ValueError(f"{len(operations)} operations in {all_steps} equal steps: the trace is not complete")
+    measured = operations[-per_step * steps:]
+    kernels = [o for o in measured if o[2] == "kernel"]
+    names = collections.Counter(o[3] if o[2] == "kernel" else o[2] for o in measured)
+    return {"busy": union(measured) / steps, "kernels": union(kernels) / steps, "operations": per_step,
+            "sum": sum(o[1] - o[0] for o in measured) / steps, "names": {n: c / steps for n, c in names.items()}}
+
+
+def by_report(gpu, said):
+    return {"busy": gpu["busy_ns"] / said["steps"], "kernels": gpu["compute_busy_ns"] / said["steps"],
+            "operations": gpu["op_count"] / said["steps"]}
+
+
+def one_run(args, budget, kind, number):
+    """Figures per step of one run under whyidle or torch.profiler; raises ValueError with what failed."""
+    folder = args.out / f"{kind}-{number}"
+    command = [args.python, PROGRAM, "--steps", str(args.steps)]
+    limit, trace = min(harness.RECORD_LIMIT_S, budget.left()), folder / "trace.json"
+    if kind == "whyidle":
+        done = harness.record(args.whyidle, folder, command, limit)
+    else:
+        done = harness.run([*command, "--trace", trace], limit, folder, "profiler")
+    said = harness.json_line(done.stdout, "busy_program")
+    if done.status != 0 or said is None:
+        raise ValueError(harness.what_failed(done))
+    if kind == "whyidle":
+        told, document = harness.report(args.whyidle, folder, harness.window_of(said))
+        (folder / "session.whyidle").unlink(missing_ok=True)
+        gpu = harness.busiest(document) if document else None
+        if gpu is None:
+            raise ValueError("no GPU in the report: " + harness.what_failed(told))
+        return by_report(gpu, said) | {"lost": harness.lost_text(document)}
+    figures = by_trace(trace, said)
+    trace.unlink()
+    return figures
+
+
+def compare(label, ours, theirs, key, digits, limit):
+    """A row of the table."""
+    scale = 1 if key == "operations" else 1e3
+    mine, other = ([run[key] / scale for run in runs] for runs in (ours, theirs))
+    middle, reference = statistics.median(mine), statistics.median(other)
+    difference = middle / reference - 1
+    verdict = "pass" if abs(difference) <= limit else "FAIL"
+    return [label, f"{middle:.{digits}f}", harness.spread(mine, digits), f"{reference:.{digits}f}",
+            harness.spread(other, digits), f"{difference:+.3%}", f"{limit:.0%}", verdict]
+
+
+def main():
+    p = harness.parser(__doc__, "busy")
+    p.add_argument("--repeats", type=int, default=4)
+    p.add_argument("--steps", type=int, default=300)
+    args = harness.parse(p)
+    budget, runs, failures = harness.Budget(args.budget), {"whyidle": [], "profiler": []}, []
+    harness.end_on_sigterm()
+    try:
+        for number in range(args.repeats):
+            for kind in sorted(runs, reverse=number % 2 == 0):
+                if not budget.fits(kind, harness.STARTUP_S + args.steps * 0.01):
+                    continue
+                before = budget.left()
+                try:
+                    runs[kind].append(one_run(args, budget, kind, number))
+                    print(f"{kind} {number}: busy {runs[kind][-1]['busy'] / 1e3:.1f} us a step", flush=True)
+                except harness.UNEXPECTED as failed:
+                    failures.append(f"{kind} {number}: {failed!r}")
+                    print(failures[-1], flush=True)
+                budget.took(kind, before - budget.left())
+    finally:
+        ours, theirs, rows = runs["whyidle"], runs["profiler"], []
+        if ours and theirs:
+            rows = [compare("busy time, µs", ours, theirs, "busy", 1, LIMIT),
+                    compare("kernel time, µs", ours, theirs, "kernels", 1, LIMIT),
+                    compare("operations", ours, theirs, "operations", 3, 0)]
+        (args.out / "busy.json").write_text(json.dumps({"runs": runs, "failures": failures}, indent=1) + "\n")
+        notes = [f"FAIL: {f}" for f in failures] + ([] if rows else ["FAIL: nothing to compare"])
+        if theirs:
+            sums = statistics.median(run["sum"] for run in theirs) / 1e3
+            same = all(run["names"] == theirs[0]["names"] for run in theirs)
+            notes.append(f"torch.profiler: sum of operations {sums:.1f} µs a step; {len(theirs[0]['names'])} names, counts "
+                         + ("equal in every run." if same else "NOT equal in every run."))
+        if ours:
+            notes.append(f"whyidle: lost {', '.join(sorted({run['lost'] for run in ours}))}.")
+        notes.append(f"{len(ours)} runs under whyidle, {len(theirs)} under torch.profiler, {args.steps} steps each.")
+        verdicts = [row[-1] for row in rows] + [n for n in notes if n.startswith("FAIL")]
+        harness.finish(args, "Busy time against torch.profiler", harness.table(HEAD, rows),
+                       "\n".join([*notes, harness.counts(verdicts)]))
+    return any(v.startswith("FAIL") for v in verdicts)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

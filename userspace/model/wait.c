@@ -222,7 +222,7 @@ static const char *const network_frames[] = {"net_rx_action", "__napi_poll", "na
                                              "ip_rcv",        NULL};
 static const char *const send_frames[] = {
     "tcp_sendmsg", "udp_sendmsg", "inet_sendmsg", "__sock_sendmsg", "sock_sendmsg", "sock_write_iter", NULL};
-static const char *const unix_frames[] = {"unix_", NULL};
+static const char *const unix_frames[] = {"unix_", "__unix_", NULL};
 static const char *const worker_frames[] = {"worker_thread", "kthread", "rescuer_thread", NULL};
 
 /* Without a usable stack: what the system call can block in. */

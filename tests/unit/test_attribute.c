@@ -1,0 +1,484 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Each rule of attribution on a timeline small enough to check by hand. Gaps are [10 ms, 20 ms] unless said.
+ */
+#include <criterion/criterion.h>
+#include <linux/futex.h>
+
+#include "timeline.h"
+
+#define MAIN   100
+#define WORKER 200
+
+static struct timeline line;
+static uint32_t main_thread;
+
+static void setup(void)
+{
+	timeline_begin(&line);
+	main_thread = timeline_process(&line, MAIN, 0, "main");
+	/* Busy in [0, 10 ms], launched long before; the kernel that ends the gap is launched at 19.995 ms. */
+	timeline_kernel(&line, main_thread, 0, 1 * MS, 10 * MS);
+}
+
+static void teardown(void)
+{
+	timeline_end(&line);
+}
+
+TestSuite(attribute, .init = setup, .fini = teardown);
+
+static void end_gap(void)
+{
+	timeline_kernel(&line, main_thread, 20 * MS - 5 * US, 20 * MS, 21 * MS);
+}
+
+#define assert_ns(code, role, expected)                                                                      \
+	cr_assert_eq(timeline_ns(&line, code, role), expected, "%s@%s is %lu, not %lu",                      \
+	             cause_code_name(code), cause_role_name(role), timeline_ns(&line, code, role),           \
+	             (uint64_t)(expected))
+
+/* What is left of the 10 ms gap when the usual launch latency is taken off. */
+#define HOST_PART (10 * MS - 5 * US)
+
+Test(attribute, running_launcher_is_user_code)
+{
+	end_gap();
+	timeline_analyse(&line);
+	assert_ns(CAUSE_HOST_USER_CODE, ROLE_LAUNCHER, HOST_PART);
+	assert_ns(CAUSE_DEVICE_FLOOR, ROLE_DEVICE, 5 * US);
+}
+
+Test(attribute, running_after_a_drained_queue_is_sync_then_serial)
+{
+	timeline_call(&line, main_thread, "cudaStreamSynchronize", 2 * MS, 10 * MS + 20 * US, 0);
+	end_gap();
+	timeline_analyse(&line);
+	assert_ns(CAUSE_HOST_SYNC_THEN_SERIAL, ROLE_LAUNCHER, HOST_PART - 20 * US);
+	/* The return of the call is nobody's fault. */
+	assert_ns(CAUSE_DEVICE_FLOOR, ROLE_DEVICE, 25 * US);
+}
+
+Test(attribute, a_wait_after_a_drained_queue_is_not_serial_code)
+{
+	timeline_call(&line, main_thread, "cudaStreamSynchronize", 2 * MS, 10 * MS, 0);
+	timeline_sleep(&line, main_thread, 11 * MS, 19 * MS);
+	end_gap();
+	timeline_analyse(&line);
+	assert_ns(CAUSE_WAIT_SLEEP, ROLE_LAUNCHER, 8 * MS);
+	assert_ns(CAUSE_HOST_SYNC_THEN_SERIAL, ROLE_LAUNCHER, 2 * MS - 5 * US);
+}
+
+Test(attribute, a_wait_leads_to_the_worker_behind_the_delivering_thread)
+{
+	uint32_t pin = timeline_thread(&line, MAIN, 101, "pin");
+	uint32_t worker = timeline_process(&line, WORKER, MAIN, "loader-0");
+
+	timeline_futex(&line, main_thread, 9 * MS, 19 * MS, 19 * MS, pin, 0x1000);
+	timeline_pipe(&line, pin, 8 * MS, 18 * MS, 18 * MS, worker);
+	end_gap();
+	timeline_analyse(&line);
+	assert_ns(CAUSE_HOST_USER_CODE, ROLE_WORKER, 8 * MS);
+	/* The pin thread runs from its wake to its own. */
+	assert_ns(CAUSE_HOST_USER_CODE, ROLE_THREAD, 1 * MS);
+	cr_assert_eq(timeline_top(&line)->confidence, CONFIDENCE_HIGH);
+	cr_assert_eq(timeline_top(&line)->group.count, 1);
+	cr_assert_float_eq(timeline_top(&line)->group.running, 1.0, 1e-9);
+	cr_assert_str_eq(timeline_top(&line)->waiter->comm, "main");
+}
+
+Test(attribute, the_walk_never_looks_before_the_wait_began)
+{
+	uint32_t worker = timeline_process(&line, WORKER, MAIN, "loader-0");
+
+	/* The worker slept until 15 ms, but main waits only from 16 ms on. */
+	timeline_sleep(&line, worker, 1 * MS, 15 * MS);
+	timeline_pipe(&line, main_thread, 16 * MS, 19 * MS, 19 * MS, worker);
+	end_gap();
+	timeline_analyse(&line);
+	assert_ns(CAUSE_WAIT_SLEEP, ROLE_WORKER, 0);
+	assert_ns(CAUSE_HOST_USER_CODE, ROLE_WORKER, 3 * MS);
+	assert_ns(CAUSE_HOST_USER_CODE, ROLE_LAUNCHER, 7 * MS - 5 * US);
+}
+
+Test(attribute, a_sleeping_worker_is_a_sleep)
+{
+	uint32_t worker = timeline_process(&line, WORKER, MAIN, "loader-0");
+
+	timeline_sleep(&line, worker, 5 * MS, 18 * MS);
+	timeline_pipe(&line, main_thread, 10 * MS, 18 * MS + 100 * US, 18 * MS + 100 * US, worker);
+	end_gap();
+	timeline_analyse(&line);
+	assert_ns(CAUSE_WAIT_SLEEP, ROLE_WORKER, 8 * MS);
+	cr_assert_float_eq(timeline_top(&line)->group.blocked_sleep, 8.0 / 8.1, 1e-6);
+}
+
+Test(attribute, a_contended_lock_names_its_holder)
+{
+	uint32_t flusher = timeline_thread(&line, MAIN, 101, "flusher");
+	struct offcpu *wait = timeline_futex(&line, main_thread, 11 * MS, 19 * MS, 19 * MS, flusher, 0x2000);
+
+	wait->args[1] = FUTEX_WAIT | FUTEX_PRIVATE_FLAG;
+	wait->args[2] = 2;
+	timeline_sleep(&line, flusher, 8 * MS, 19 * MS - 100 * US);
+	end_gap();
+	timeline_analyse(&line);
+	assert_ns(CAUSE_WAIT_LOCK, ROLE_LAUNCHER, 8 * MS);
+	cr_assert_str_eq(timeline_top(&line)->detail.holder, "flusher (101)");
+	cr_assert_str_eq(timeline_top(&line)->detail.lock, "futex 0x2000");
+}
+
+Test(attribute, each_holder_of_a_lock_gets_its_own_time)
+{
+	uint32_t one = timeline_thread(&line, MAIN, 101, "one");
+	uint32_t two = timeline_thread(&line, MAIN, 102, "two");
+	struct offcpu *wait;
+
+	wait = timeline_futex(&line, main_thread, 10 * MS, 12 * MS, 12 * MS, one, 0x2000);
+	wait->args[1] = FUTEX_WAIT | FUTEX_PRIVATE_FLAG;
+	wait->args[2] = 2;
+	wait = timeline_futex(&line, main_thread, 12 * MS + 2 * US, 19 * MS, 19 * MS, two, 0x2000);
+	wait->args[1] = FUTEX_WAIT | FUTEX_PRIVATE_FLAG;
+	wait->args[2] = 2;
+	end_gap();
+	timeline_analyse(&line);
+	assert_ns(CAUSE_WAIT_LOCK, ROLE_LAUNCHER, 9 * MS - 2 * US);
+	cr_assert_str_eq(timeline_top(&line)->detail.holder, "two (102)");
+}
+
+Test(attribute, a_false_wake_is_part_of_the_wait)
+{
+	uint32_t bystander = timeline_thread(&line, MAIN, 101, "bystander");
+	uint32_t worker = timeline_process(&line, WORKER, MAIN, "loader-0");
+
+	/* The bystander wakes main at 12 ms, but main blocks again on the same word. */
+	timeline_futex(&line, main_thread, 10 * MS, 12 * MS, 12 * MS, bystander, 0x3000);
+	timeline_futex(&line, main_thread, 12 * MS + 10 * US, 19 * MS, 19 * MS, worker, 0x3000);
+	timeline_sleep(&line, bystander, 1 * MS, 11 * MS);
+	end_gap();
+	timeline_analyse(&line);
+	assert_ns(CAUSE_HOST_USER_CODE, ROLE_WORKER, 9 * MS);
+	assert_ns(CAUSE_WAIT_SLEEP, ROLE_THREAD, 0);
+}
+
+Test(attribute, an_interrupt_on_top_of_a_thread_does_not_blame_that_thread)
+{
+	uint32_t bystander = timeline_thread(&line, MAIN, 101, "bystander");
+
+	timeline_blocked(&line, main_thread, 10 * MS, 19 * MS, 19 * MS, "folio_wait_bit_common", bystander,
+	                 "folio_wake_bit");
+	timeline_sleep(&line, bystander, 1 * MS, 18 * MS);
+	end_gap();
+	timeline_analyse(&line);
+	assert_ns(CAUSE_WAIT_DISK, ROLE_LAUNCHER, 9 * MS);
+}
+
+Test(attribute, preemption_is_contention_and_names_the_neighbour)
+{
+	uint32_t hog = timeline_process(&line, 300, 0, "hog");
+
+	timeline_preempted(&line, main_thread, 11 * MS, 17 * MS, hog);
+	end_gap();
+	timeline_analyse(&line);
+	assert_ns(CAUSE_SCHED_CPU_CONTENTION, ROLE_LAUNCHER, 6 * MS);
+	cr_assert_str_eq(timeline_top(&line)->detail.holder, "hog (300)");
+}
+
+Test(attribute, time_between_wake_and_run_is_contention_not_the_wait)
+{
+	uint32_t hog = timeline_process(&line, 300, 0, "hog");
+	struct offcpu *sleep = timeline_sleep(&line, main_thread, 10 * MS, 19 * MS);
+
+	sleep->wake_ns = 12 * MS;
+	sleep->prev_tid = 300;
+	(void)hog;
+	end_gap();
+	timeline_analyse(&line);
+	assert_ns(CAUSE_WAIT_SLEEP, ROLE_LAUNCHER, 2 * MS);
+	assert_ns(CAUSE_SCHED_CPU_CONTENTION, ROLE_LAUNCHER, 7 * MS);
+}
+
+Test(attribute, work_queued_before_the_gap_is_the_devices)
+{
+	timeline_kernel(&line, main_thread, 2 * MS, 20 * MS, 21 * MS);
+	timeline_sleep(&line, main_thread, 3 * MS, 25 * MS);
+	timeline_analyse(&line);
+	assert_ns(CAUSE_DEVICE_DEPENDENCY, ROLE_DEVICE, 10 * MS);
+	cr_assert_eq(line.analysis.devices.items[0].queued_ns, 10 * MS);
+}
+
+Test(attribute, short_gaps_between_launches_are_launch_bound)
+{
+	for (uint64_t i = 0; i < 50; i++) {
+		uint64_t at = 10 * MS + 6 * US + i * 10 * US;
+
+		timeline_kernel(&line, main_thread, at - 5 * US, at, at + 4 * US);
+	}
+	timeline_analyse(&line);
+	/* 49 gaps of 6 µs between the short kernels and one before them. */
+	assert_ns(CAUSE_HOST_LAUNCH_BOUND, ROLE_LAUNCHER, 49 * 6 * US);
+}
+
+Test(attribute, calls_are_blamed_by_their_class)
+{
+	timeline_call(&line, main_thread, "cudaMalloc", 11 * MS, 14 * MS, 0);
+	timeline_blocked(&line, main_thread, 12 * MS, 13 * MS, 13 * MS, "os_schedule", MODEL_NONE,
+	                 "hrtimer_wakeup");
+	timeline_call(&line, main_thread, "cuModuleLoadData", 15 * MS, 16 * MS, 0);
+	end_gap();
+	timeline_analyse(&line);
+	assert_ns(CAUSE_HOST_CUDA_ALLOC, ROLE_LAUNCHER, 3 * MS);
+	assert_ns(CAUSE_HOST_COMPILE, ROLE_LAUNCHER, 1 * MS);
+}
+
+Test(attribute, a_pageable_copy_is_told_from_a_pinned_one)
+{
+	struct gpu_op *op;
+
+	timeline_call(&line, main_thread, "cudaMemcpyAsync", 12 * MS, 21 * MS, 900);
+	op = timeline_op(&line, MAIN, 20 * MS, 21 * MS, 900);
+	op->kind = OP_MEMCPY;
+	op->source_kind = 1;
+	timeline_analyse(&line);
+	assert_ns(CAUSE_HOST_PAGEABLE_COPY, ROLE_LAUNCHER, 8 * MS - 5 * US);
+	assert_ns(CAUSE_HOST_USER_CODE, ROLE_LAUNCHER, 2 * MS);
+}
+
+Test(attribute, samples_split_running_time)
+{
+	for (uint64_t t = 10 * MS + 500 * US; t < 20 * MS; t += 1 * MS)
+		timeline_sample(&line, main_thread, t, t < 16 * MS ? "asm_exc_page_fault" : NULL);
+	end_gap();
+	timeline_analyse(&line);
+	assert_ns(CAUSE_MEMORY_MINOR_FAULT, ROLE_LAUNCHER, 6 * MS);
+	assert_ns(CAUSE_HOST_USER_CODE, ROLE_LAUNCHER, 4 * MS - 5 * US);
+}
+
+Test(attribute, a_wake_from_an_unrecorded_thread_is_unknown)
+{
+	struct offcpu *wait = timeline_pipe(&line, main_thread, 10 * MS, 19 * MS, 19 * MS, MODEL_NONE);
+
+	wait->waker_tid = 4242;
+	wait->waker_pid = 4242;
+	end_gap();
+	timeline_analyse(&line);
+	assert_ns(CAUSE_UNKNOWN_UNTRACED, ROLE_LAUNCHER, 9 * MS);
+}
+
+Test(attribute, lost_gpu_records_make_the_gap_unknown_where_they_are_missing)
+{
+	timeline_lost(&line, RECORD_LOSS_BRIDGE_RING, 12 * MS, 15 * MS);
+	end_gap();
+	timeline_analyse(&line);
+	assert_ns(CAUSE_UNKNOWN_LOST, ROLE_DEVICE, 3 * MS);
+}
+
+Test(attribute, lost_intervals_of_a_thread_make_its_running_time_unknown)
+{
+	struct offcpu *sleep = timeline_sleep(&line, main_thread, 15 * MS, 16 * MS);
+
+	sleep->lost_before = true;
+	end_gap();
+	timeline_analyse(&line);
+	assert_ns(CAUSE_UNKNOWN_LOST, ROLE_LAUNCHER, 5 * MS);
+	assert_ns(CAUSE_WAIT_SLEEP, ROLE_LAUNCHER, 1 * MS);
+}
+
+Test(attribute, a_launch_that_was_not_recorded_is_unknown)
+{
+	timeline_op(&line, MAIN, 20 * MS, 21 * MS, 0);
+	timeline_analyse(&line);
+	assert_ns(CAUSE_UNKNOWN_UNTRACED, ROLE_DEVICE, 10 * MS);
+	cr_assert_eq(line.analysis.devices.items[0].unknown_ns, 10 * MS);
+}
+
+Test(attribute, no_scheduler_data_is_said)
+{
+	line.model.has_sched = false;
+	line.model.threads.items[main_thread].tracked = false;
+	end_gap();
+	timeline_analyse(&line);
+	assert_ns(CAUSE_UNKNOWN_NO_SCHED, ROLE_DEVICE, 10 * MS);
+}
+
+Test(attribute, a_gap_shorter_than_the_clock_error_is_unknown)
+{
+	line.model.clock_error_ns = 11 * MS;
+	end_gap();
+	timeline_analyse(&line);
+	assert_ns(CAUSE_UNKNOWN_CLOCK, ROLE_DEVICE, 10 * MS);
+}
+
+Test(attribute, the_interpreter_lock_is_seen_by_its_switch_interval)
+{
+	uint32_t other = timeline_thread(&line, MAIN, 101, "other");
+	struct offcpu *wait = timeline_futex(&line, main_thread, 10 * MS, 15 * MS + 50 * US,
+	                                     15 * MS + 60 * US, MODEL_NONE, 0x5000);
+	uint32_t stack =
+	    timeline_blocked(&line, other, 1, 2, 3, "x", MODEL_NONE, "hrtimer_wakeup")->waker_kstack;
+
+	wait = &line.model.threads.items[main_thread].offcpu.items[0];
+	wait->waker_kstack = stack;
+	timeline_futex(&line, main_thread, 15 * MS + 65 * US, 18 * MS, 18 * MS, other, 0x5000);
+	end_gap();
+	timeline_analyse(&line);
+	assert_ns(CAUSE_HOST_GIL, ROLE_LAUNCHER, 8 * MS);
+	cr_assert_str_eq(timeline_top(&line)->detail.holder, "other (101)");
+}
+
+Test(attribute, threads_that_wait_for_each_other_end_the_walk)
+{
+	uint32_t other = timeline_thread(&line, MAIN, 101, "other");
+
+	timeline_futex(&line, main_thread, 10 * MS, 19 * MS, 19 * MS, other, 0x1000);
+	timeline_futex(&line, other, 9 * MS, 18 * MS, 18 * MS, main_thread, 0x1008);
+	end_gap();
+	timeline_analyse(&line);
+	assert_ns(CAUSE_UNKNOWN_UNTRACED, ROLE_THREAD, 8 * MS);
+}
+
+Test(attribute, cupti_overhead_is_charged_to_the_tool)
+{
+	struct span *span = array_add(&line.model.threads.items[main_thread].overhead);
+
+	*span = (struct span){12 * MS, 14 * MS};
+	end_gap();
+	timeline_analyse(&line);
+	assert_ns(CAUSE_TOOL_OVERHEAD, ROLE_LAUNCHER, 2 * MS);
+}
+
+Test(attribute, a_thread_that_launches_is_a_launcher_too)
+{
+	/* The backward pass: the autograd thread launches and waits for main in between. */
+	uint32_t autograd = timeline_thread(&line, MAIN, 101, "pt_autograd_0");
+
+	timeline_futex(&line, autograd, 5 * MS, 19 * MS, 19 * MS, main_thread, 0x1000);
+	timeline_kernel(&line, autograd, 20 * MS - 5 * US, 20 * MS, 21 * MS);
+	timeline_analyse(&line);
+	assert_ns(CAUSE_HOST_USER_CODE, ROLE_LAUNCHER, HOST_PART);
+}
+
+Test(attribute, a_window_clips_gaps_and_busy_time)
+{
+	struct analysis_options options = {
+	    .device = -1, .has_window = true, .window_start_ns = 5 * MS, .window_end_ns = 15 * MS};
+	struct error error = {0};
+	const struct device_report *device;
+
+	end_gap();
+	cr_assert_eq(model_finish(&line.model, &error), 0);
+	cr_assert_eq(analysis_run(&line.analysis, &line.model, &options, &error), 0);
+	device = &line.analysis.devices.items[0];
+	cr_assert_eq(device->busy_ns, 5 * MS);
+	cr_assert_eq(device->idle_ns, 5 * MS);
+	assert_ns(CAUSE_HOST_USER_CODE, ROLE_LAUNCHER, 5 * MS);
+}
+
+/* Properties over random timelines: conservation (asserted in timeline_analyse and in the code), no crash, an
+ * end. */
+
+static uint64_t random_state;
+
+static uint64_t random_below(uint64_t limit)
+{
+	random_state ^= random_state << 13;
+	random_state ^= random_state >> 7;
+	random_state ^= random_state << 17;
+	return random_state % limit;
+}
+
+static void random_thread(struct timeline *t, uint32_t thread, uint32_t threads)
+{
+	static const char *const waits[] = {"futex_do_wait",         "anon_pipe_read", "do_nanosleep",
+	                                    "folio_wait_bit_common", "ep_poll",        "do_wait",
+	                                    "nothing_known"};
+	static const char *const wakes[] = {"futex_wake",     "anon_pipe_write",  "hrtimer_wakeup",
+	                                    "folio_wake_bit", "do_notify_parent", "nothing_known"};
+	uint64_t at = random_below(5 * MS);
+
+	while (at < 100 * MS) {
+		uint64_t out = at + random_below(3 * MS), wake = out + random_below(4 * MS);
+		uint64_t in = wake + random_below(1 * MS);
+
+		if (!random_below(6)) {
+			timeline_preempted(t, thread, out, in + 1, random_below(threads));
+		} else {
+			struct offcpu *wait = timeline_blocked(
+			    t, thread, out, wake, in, waits[random_below(7)],
+			    random_below(8) ? random_below(threads) : MODEL_NONE, wakes[random_below(6)]);
+
+			wait->syscall = random_below(2) ? 202 : -1;
+			wait->waker_syscall = random_below(2) ? 202 : 1;
+			wait->args[0] = random_below(4);
+			wait->args[1] = random_below(2) ? 0x80 : 0x189;
+			wait->args[2] = 2;
+			wait->lost_before = !random_below(20);
+			wait->woken = random_below(10) != 0;
+		}
+		if (!random_below(3))
+			timeline_sample(t, thread, at, random_below(2) ? "handle_mm_fault" : NULL);
+		at = in + random_below(2) * random_below(100 * US);
+	}
+}
+
+static void random_gpu(struct timeline *t, uint32_t threads)
+{
+	static const char *const functions[] = {"cudaLaunchKernel", "cudaMemcpyAsync", "cudaGraphLaunch",
+	                                        "cudaMalloc", "cudaStreamSynchronize"};
+	uint64_t at = random_below(10 * MS);
+
+	while (at < 90 * MS) {
+		uint32_t thread = random_below(threads);
+		uint64_t enter = at > 2 * MS ? at - random_below(2 * MS) : 0;
+		uint32_t correlation = random_below(10) ? t->correlation++ : 0;
+		struct gpu_op *op;
+
+		timeline_call(t, thread, functions[random_below(5)], enter, enter + random_below(3 * MS),
+		              correlation);
+		op = timeline_op(t, t->model.threads.items[thread].pid, at, at + random_below(2 * MS),
+		                 correlation);
+		op->kind = 1 + random_below(3);
+		op->source_kind = random_below(4);
+		op->stream = random_below(3);
+		at += random_below(4 * MS);
+	}
+}
+
+Test(attribute_properties, random_timelines_keep_every_nanosecond)
+{
+	for (uint64_t seed = 1; seed <= 300; seed++) {
+		struct timeline t;
+		uint32_t threads = 0;
+
+		random_state = seed * 0x9e3779b97f4a7c15ULL;
+		timeline_begin(&t);
+		for (uint32_t p = 0; p < 3; p++) {
+			timeline_process(&t, 100 * (p + 1), p ? 100 : 0, "process");
+			timeline_thread(&t, 100 * (p + 1), 100 * (p + 1) + 1, "thread");
+			threads += 2;
+		}
+		for (uint32_t i = 0; i < threads; i++)
+			random_thread(&t, i, threads);
+		random_gpu(&t, threads);
+		if (seed % 3 == 0)
+			timeline_lost(&t, RECORD_LOSS_CUPTI, random_below(50 * MS), random_below(100 * MS));
+		if (seed % 5 == 0)
+			t.model.threads.items[1].end_ns = random_below(90 * MS);
+		if (seed % 7 == 0)
+			t.model.threads.items[2].start_ns = random_below(90 * MS);
+		timeline_analyse(&t);
+		for (size_t g = 0; g < t.analysis.devices.items[0].top_gaps.count; g++) {
+			const struct gap_report *gap = &t.analysis.devices.items[0].top_gaps.items[g];
+			uint64_t at = gap->start_ns;
+			const struct chain_link *link;
+
+			/* The chain covers the gap in order, without holes. */
+			array_for_each (link, &gap->chain) {
+				cr_assert_eq(link->start_ns, at, "seed %lu", seed);
+				cr_assert_gt(link->end_ns, link->start_ns);
+				at = link->end_ns;
+			}
+			cr_assert_eq(at, gap->end_ns, "seed %lu", seed);
+		}
+		timeline_end(&t);
+	}
+}

@@ -1,4 +1,4 @@
-# Tests: unit (no root, no GPU), end-to-end (root, real BPF, simulated GPU).
+# Tests: unit (no root, no GPU), end-to-end (root, real BPF, simulated GPU). docs/testing.md describes the tiers.
 
 UNIT_SOURCES := $(wildcard tests/unit/*.c)
 UNIT_OBJECTS := $(UNIT_SOURCES:%.c=$(BUILD)/san/%.o)
@@ -14,8 +14,8 @@ $(BUILD)/san/cupti_bridge/%.o: cupti_bridge/%.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(BASE_CFLAGS) -I. -O1 -g $(SANITIZE) -c $< -o $@
 
-# Parts of the bridge that are pure enough to be tested without CUPTI.
-UNIT_BRIDGE_OBJECTS := $(patsubst %.c,$(BUILD)/san/%.o,$(wildcard cupti_bridge/convert.c cupti_bridge/ring_writer.c))
+# Parts of the bridge that need no CUPTI.
+UNIT_BRIDGE_OBJECTS := $(patsubst %.c,$(BUILD)/san/%.o,$(BRIDGE_PURE_SOURCES))
 
 $(BUILD)/unit-tests: $(UNIT_OBJECTS) $(PURE_OBJECTS) $(UNIT_BRIDGE_OBJECTS)
 	$(call say,LINK,$@)
@@ -24,5 +24,23 @@ $(BUILD)/unit-tests: $(UNIT_OBJECTS) $(PURE_OBJECTS) $(UNIT_BRIDGE_OBJECTS)
 unit: $(BUILD)/unit-tests
 	$(Q)./$(BUILD)/unit-tests --quiet
 
-.PHONY: unit
+# Every suite runs, also after one has failed; the last line sums them up.
+TEST_SUITES := unit sim-test bridge-test bpf-test e2e check-abi check-vmlinux fuzz-smoke
+
+test:
+	$(Q)./.ci/deps
+	$(Q)$(MAKE) --no-print-directory all sim $(BUILD)/unit-tests
+	$(Q)failed=; for suite in $(TEST_SUITES); do \
+		echo "== $$suite"; \
+		$(MAKE) --no-print-directory $$suite || failed="$$failed $$suite"; \
+	done; \
+	if [ -n "$$failed" ]; then echo "FAILED:$$failed"; exit 1; fi; echo 'all suites passed'
+
+demo:
+	$(Q)./.ci/deps
+	$(Q)$(MAKE) --no-print-directory all sim
+	$(Q)./tests/demo.sh $(BUILD)
+
+.PHONY: unit test demo
 -include $(UNIT_OBJECTS:.o=.d)
+-include $(UNIT_BRIDGE_OBJECTS:.o=.d)

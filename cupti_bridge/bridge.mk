@@ -10,8 +10,30 @@ $(BUILD)/pic/cupti_bridge/%.o: cupti_bridge/%.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(BRIDGE_CFLAGS) $(CFLAGS) -c $< -o $@
 
+# Never unloaded: CUPTI keeps pointers to its functions.
 $(BRIDGE): $(BRIDGE_OBJECTS)
 	$(call say,LINK,$@)
-	$(Q)$(CC) -shared -Wl,-soname,libwhyidle_bridge.so -Wl,-z,defs -Wl,-z,now $(LDFLAGS) $^ -lpthread -ldl -o $@
+	$(Q)$(CC) -shared -Wl,-soname,libwhyidle_bridge.so -Wl,-z,defs -Wl,-z,now -Wl,-z,nodelete $(LDFLAGS) $^ -lpthread -ldl -o $@
 
--include $(BRIDGE_OBJECTS:.o=.d)
+# Our declarations of CUPTI's binary interface against the toolkit's headers, where there are any.
+CUDA_HOME ?= /usr/local/cuda
+CUPTI_INCLUDES := $(CUDA_HOME)/include $(CUDA_HOME)/extras/CUPTI/include
+
+check-abi:
+ifeq ($(wildcard $(CUPTI_INCLUDES:%=%/cupti.h)),)
+	@echo 'check-abi skipped: no CUPTI headers (set CUDA_HOME)'
+else
+	$(Q)$(CC) -std=gnu11 $(WARN) -I. $(CUPTI_INCLUDES:%=-isystem %) -fsyntax-only tests/abi/check_abi.c
+	@echo 'check-abi passed'
+endif
+
+# Listens like the collector, runs a command, and prints the records of the bridges in it.
+RING_DUMP := $(BUILD)/sim/ring_dump
+
+$(RING_DUMP): tests/bridge/ring_dump.c
+	$(call say,CC,$<)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(BASE_CFLAGS) -I. $(CFLAGS) $< -o $@
+
+.PHONY: check-abi
+-include $(BRIDGE_OBJECTS:.o=.d) $(RING_DUMP).d

@@ -120,6 +120,10 @@ enum {
 	CUPTI_ABI_THREAD_ID_SYSTEM = 1,
 };
 
+/* cupti_activity.h: CUpti_ActivityAttribute. A uint8_t: not 0 promises that buffers are handed out all zero.
+ */
+#define CUPTI_ABI_ATTRIBUTE_ZEROED_BUFFERS 5
+
 /* cupti_activity.h: CUpti_ActivityFlag, the argument of cuptiActivityFlushAll */
 #define CUPTI_ABI_FLUSH_FORCED 1 /* also hand over buffers that are not full and hold unfinished records */
 
@@ -367,6 +371,7 @@ typedef void (*cupti_abi_callback)(void *userdata, uint32_t domain, uint32_t cbi
 	X(cuptiSubscribe_v2, (cupti_abi_subscriber * subscriber, cupti_abi_callback callback,                \
 	                      void *userdata, struct cupti_abi_subscriber_params *params))                   \
 	X(cuptiActivityRegisterTimestampCallback, (cupti_abi_timestamp timestamp))                           \
+	X(cuptiActivitySetAttribute, (uint32_t attribute, size_t * size, void *value))                       \
 	X(cuptiSetThreadIdType, (uint32_t type))                                                             \
 	X(cuptiActivityFlushPeriod, (uint32_t milliseconds))                                                 \
 	X(cuptiActivityEnableRuntimeApi, (uint32_t cbid, uint8_t enable))                                    \

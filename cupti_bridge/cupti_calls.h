@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * CUDA API functions whose calls the bridge asks CUPTI to record: X(name, cbid), with the name that CUPTI gives
- * them. They put work on the GPU, wait for it, take or give back memory, or load code; queries and the like are
- * left out because torch makes several of those for each launch.
+ * CUDA API functions whose calls the bridge asks CUPTI to record: X(name, cbid), with the name that CUPTI
+ * gives them. They put work on the GPU, wait for it, take or give back memory, or load code; queries and the
+ * like are left out because torch makes several of those for each launch.
  *
- * Figures from cupti_runtime_cbid.h and cupti_driver_cbid.h of CUDA 13.0; `make check-abi` compares them. Numbers
- * are never reused, so older versions agree as far as they know the function. Functions of later versions have
- * numbers from CUPTI_ABI_*_CBID_END on: the bridge asks cuptiGetCallbackName for those.
+ * Figures from cupti_runtime_cbid.h and cupti_driver_cbid.h of CUDA 13.0; `make check-abi` compares them.
+ * Numbers are never reused, so older versions agree as far as they know the function. Functions of later
+ * versions have numbers from CUPTI_ABI_*_CBID_END on: the bridge asks cuptiGetCallbackName for those.
  */
 #ifndef WHYIDLE_CUPTI_CALLS_H
 #define WHYIDLE_CUPTI_CALLS_H

@@ -2,18 +2,19 @@
 /*
  * Shared memory between the bridge (inside the target) and the collector, and the records in it.
  *
- * Life: the collector listens on an abstract Unix socket (SOCK_SEQPACKET) whose name it puts into the target's
- * environment (RING_SOCKET_ENV). The bridge connects and gets one message back, a struct ring_offer with the
- * descriptor of a sealed memfd (SCM_RIGHTS). The connection then stays open only so that each side sees the
- * other's end. The collector makes the memfd and seals its size, so that a target can never make the
+ * Life: the collector listens on an abstract Unix socket (SOCK_SEQPACKET) whose name it puts into the
+ * target's environment (RING_SOCKET_ENV). The bridge connects and gets one message back, a struct ring_offer
+ * with the descriptor of a sealed memfd (SCM_RIGHTS). The connection then stays open only so that each side
+ * sees the other's end. The collector makes the memfd and seals its size, so that a target can never make the
  * collector fault by truncating it.
  *
- * The memory is one struct ring_control page followed by `capacity` bytes of records. head and tail only grow;
- * offset = value & (capacity - 1). A record never wraps: where it does not fit before the end, a RING_PAD record
- * fills the rest. Records are 8-byte aligned. The bridge is the only writer (its threads serialise among
- * themselves) and drops, with a count, when there is no room; it never waits.
+ * The memory is one struct ring_control page followed by `capacity` bytes of records. head and tail only
+ * grow; offset = value & (capacity - 1). A record never wraps: where it does not fit before the end, a
+ * RING_PAD record fills the rest. Records are 8-byte aligned. The bridge is the only writer (its threads
+ * serialise among themselves) and drops, with a count, when there is no room; it never waits.
  *
- * The collector trusts nothing in here: it copies a record out before it looks at it, and checks every length.
+ * The collector trusts nothing in here: it copies a record out before it looks at it, and checks every
+ * length.
  *
  * All times are CLOCK_MONOTONIC nanoseconds, unless ring_hello.clock says otherwise.
  */
@@ -34,8 +35,8 @@
 struct ring_offer {
 	uint64_t magic;
 	uint32_t version;
-	uint32_t flags;          /* none defined */
-	uint64_t capacity;       /* bytes after the control page, a power of two */
+	uint32_t flags;           /* none defined */
+	uint64_t capacity;        /* bytes after the control page, a power of two */
 	uint32_t flush_period_ms; /* how often to ask CUPTI for finished buffers; 0 never */
 	uint32_t pad;
 };
@@ -55,15 +56,15 @@ struct ring_control {
 	uint64_t capacity;
 	uint8_t pad1[40];
 	/* written by the bridge */
-	uint64_t head;           /* bytes ever written */
-	uint64_t lost_records;   /* not written because the ring was full */
-	uint64_t cupti_lost;     /* activity records that CUPTI reports as dropped */
-	uint64_t bridge_ns;      /* CPU time that the bridge itself has used */
-	uint32_t phase;          /* enum ring_phase */
+	uint64_t head;         /* bytes ever written */
+	uint64_t lost_records; /* not written because the ring was full */
+	uint64_t cupti_lost;   /* activity records that CUPTI reports as dropped */
+	uint64_t bridge_ns;    /* CPU time that the bridge itself has used */
+	uint32_t phase;        /* enum ring_phase */
 	uint8_t pad2[28];
 	/* written by the collector */
-	uint64_t tail;           /* bytes ever read */
-	uint32_t closed;         /* 1: nobody reads any more, write nothing */
+	uint64_t tail;   /* bytes ever read */
+	uint32_t closed; /* 1: nobody reads any more, write nothing */
 	uint8_t pad3[52];
 };
 
@@ -100,17 +101,17 @@ struct ring_hello {
 	uint32_t driver_version; /* cuDriverGetVersion, 0 unknown */
 	uint32_t clock;          /* enum ring_clock */
 	uint64_t clock_error_ns;
-	uint32_t simulated;      /* 1: libcuda is the stand-in of tests/sim */
+	uint32_t simulated; /* 1: libcuda is the stand-in of tests/sim */
 	uint32_t path_length;
-	char path[];             /* of the libcupti in use, not terminated */
+	char path[]; /* of the libcupti in use, not terminated */
 };
 
 /* Something a person should know: phase changes and errors. text says what happened and what to do. */
 struct ring_status {
 	struct ring_record record;
 	uint64_t time_ns;
-	uint32_t phase;  /* enum ring_phase */
-	int32_t error;   /* CUptiResult, 0 none */
+	uint32_t phase; /* enum ring_phase */
+	int32_t error;  /* CUptiResult, 0 none */
 	uint32_t text_length;
 	uint32_t pad;
 	char text[];
@@ -126,9 +127,9 @@ struct ring_name {
 
 struct ring_device {
 	struct ring_record record;
-	uint32_t device;       /* CUDA ordinal in this process */
+	uint32_t device; /* CUDA ordinal in this process */
 	uint32_t sm_count;
-	uint32_t name;         /* name id */
+	uint32_t name; /* name id */
 	uint32_t compute_major;
 	uint32_t compute_minor;
 	uint32_t pad;
@@ -140,8 +141,8 @@ struct ring_kernel {
 	struct ring_record record;
 	uint64_t start_ns, end_ns;
 	uint32_t device, context, stream, correlation;
-	uint32_t name;      /* name id, mangled as CUPTI gives it */
-	uint32_t graph;     /* graph id, 0 none */
+	uint32_t name;  /* name id, mangled as CUPTI gives it */
+	uint32_t graph; /* graph id, 0 none */
 	uint64_t graph_node;
 	uint32_t grid[3], block[3];
 };
@@ -153,9 +154,9 @@ struct ring_memcpy {
 	uint32_t device, context, stream, correlation;
 	uint64_t bytes;
 	uint32_t graph;
-	uint8_t copy_kind;   /* CUpti_ActivityMemcpyKind: 1 HtoD, 2 DtoH, 8 DtoD, 10 PtoP … */
+	uint8_t copy_kind; /* CUpti_ActivityMemcpyKind: 1 HtoD, 2 DtoH, 8 DtoD, 10 PtoP … */
 	uint8_t source_kind, target_kind;
-	uint8_t flags;       /* bit 0: asynchronous */
+	uint8_t flags; /* bit 0: asynchronous */
 };
 
 struct ring_memset {
@@ -175,11 +176,11 @@ enum ring_domain {
 struct ring_api {
 	struct ring_record record;
 	uint64_t start_ns, end_ns;
-	uint32_t tid;         /* as the target sees it */
+	uint32_t tid; /* as the target sees it */
 	uint32_t correlation;
-	uint32_t function;    /* name id */
-	uint32_t domain;      /* enum ring_domain */
-	int32_t result;       /* CUresult or cudaError_t */
+	uint32_t function; /* name id */
+	uint32_t domain;   /* enum ring_domain */
+	int32_t result;    /* CUresult or cudaError_t */
 	uint32_t pad;
 };
 

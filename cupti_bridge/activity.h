@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * CUPTI's activity API: what is switched on, and how its buffers become ring records.
+ *
+ * Nothing is ever switched off again, and cuptiFinalize is never called: together with the selection of
+ * single API functions it corrupts the heap of the target (measured with CUPTI 13.0). CUPTI ends with the
+ * process.
+ */
+#ifndef WHYIDLE_CUPTI_ACTIVITY_H
+#define WHYIDLE_CUPTI_ACTIVITY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "cupti_bridge/bridge.h"
+
+/*
+ * For experiments: what to switch on, as words separated by commas instead of the default
+ * "kernel,memcpy,peer,memset,sync,overhead,device,runtime,driver". "runtime" and "driver" are the functions
+ * of cupti_calls.h, "runtime-all" and "driver-all" the whole kinds (unwanted calls are then dropped by the
+ * bridge). "cupti-flush" leaves the flushing to cuptiActivityFlushPeriod, "cupti-zero" the clearing of
+ * buffers to CUPTI.
+ */
+#define ACTIVITY_KINDS_ENV "WHYIDLE_BRIDGE_KINDS"
+
+/* Sets the clock and the kind of thread ids, which must be done before anything is switched on. */
+void activity_prepare(struct bridge *bridge);
+
+/*
+ * Switches everything on. True if at least kernels are recorded; `text` then names what is missing, and is
+ * empty if nothing is. False: `text` says why not and what to do. *error is the CUPTI result behind it, 0
+ * none.
+ */
+bool activity_start(struct bridge *bridge, cupti_abi_result *error, char *text, size_t size);
+
+/* True if the bridge has to ask for finished buffers itself (activity_flush) every flush_period_ms. */
+bool activity_needs_flush(const struct bridge *bridge);
+
+/* Asks for all finished buffers, or (forced) for all. Blocks; call it from a thread of our own. */
+void activity_flush(struct bridge *bridge, bool forced);
+
+#endif

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The bridge's one thread: asks CUPTI for finished buffers at the collector's pace, and makes the last flush
+ * when the process exits, so that an exit never hangs on CUPTI. It takes no signals and is named "whyidle".
+ */
+#ifndef WHYIDLE_CUPTI_WORKER_H
+#define WHYIDLE_CUPTI_WORKER_H
+
+#include <stdbool.h>
+
+#include "cupti_bridge/bridge.h"
+
+/* False if no thread could be made. */
+bool worker_start(struct bridge *bridge);
+
+/* Has the worker make the last flush. False if that did not end within a few seconds, or there is no worker.
+ */
+bool worker_finish(void);
+
+#endif

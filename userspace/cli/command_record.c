@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/command.h"
+#include "cli/session_report.h"
+#include "collect/pure_environment.h"
+#include "collect/recorder.h"
+
+struct record_values {
+	const char *output;
+	bool quiet, as_root, no_bridge, no_bpf, no_report, json;
+	uint64_t ring_bytes, bridge_ring_bytes, sample_period_ns, min_offcpu_ns;
+	int uprobes;
+};
+
+#define FIELD(name)              offsetof(struct record_values, name)
+#define DEFAULT_SAMPLE_PERIOD_NS 4000000
+
+static const char *const uprobe_words[] = {[RECORDER_UPROBES_AUTO] = "auto",
+                                           [RECORDER_UPROBES_ALWAYS] = "always",
+                                           [RECORDER_UPROBES_NEVER] = "never",
+                                           NULL};
+
+static const struct option_spec options[] = {
+    {.name = "output",
+     .letter = 'o',
+     .argument = "FILE",
+     .help = "session file (default: whyidle-COMMAND-PID.whyidle in the current directory)",
+     .kind = OPTION_TEXT,
+     .offset = FIELD(output)},
+    {.name = "quiet",
+     .letter = 'q',
+     .help = "no progress line and no closing line; warnings, errors and the report remain",
+     .kind = OPTION_FLAG,
+     .offset = FIELD(quiet)},
+    {.name = "no-report",
+     .help = "record only, explain nothing at the end",
+     .kind = OPTION_FLAG,
+     .offset = FIELD(no_report)},
+    {.name = "json",
+     .help = "print the report as JSON on standard output, after all that the command wrote there",
+     .kind = OPTION_FLAG,
+     .offset = FIELD(json)},
+    {.name = "as-root",
+     .help = "under sudo, run the command as root instead of as the user who called sudo",
+     .kind = OPTION_FLAG,
+     .offset = FIELD(as_root)},
+    {.name = "ring-size",
+     .argument = "BYTES",
+     .help = "ring buffer for kernel events, a power of two (default 64M)",
+     .kind = OPTION_BYTES,
+     .offset = FIELD(ring_bytes),
+     .min = 4096,
+     .max = 1ULL << 30,
+     .power_of_two = true},
+    {.name = "bridge-ring-size",
+     .argument = "BYTES",
+     .help = "ring buffer for GPU events of each process, a power of two (default 32M)",
+     .kind = OPTION_BYTES,
+     .offset = FIELD(bridge_ring_bytes),
+     .min = 4096,
+     .max = 1ULL << 30,
+     .power_of_two = true},
+    {.name = "sample-period",
+     .argument = "TIME",
+     .help = "how often to sample what runs on each CPU, 0 for never (default 4ms)",
+     .kind = OPTION_TIME,
+     .offset = FIELD(sample_period_ns),
+     .max = 1000000000},
+    {.name = "min-offcpu",
+     .argument = "TIME",
+     .help = "leave out stretches off the CPU that are shorter (default 0: none)",
+     .kind = OPTION_TIME,
+     .offset = FIELD(min_offcpu_ns)},
+    {.name = "uprobes",
+     .argument = "WHEN",
+     .help = "probes on CUDA calls: auto (where the CUPTI bridge does not work), always, never",
+     .kind = OPTION_CHOICE,
+     .offset = FIELD(uprobes),
+     .choices = uprobe_words},
+    {.name = "no-bridge",
+     .help = "load nothing into the command: no GPU timeline",
+     .kind = OPTION_FLAG,
+     .offset = FIELD(no_bridge)},
+    {.name = "no-bpf",
+     .help = "GPU timeline only: needs no privileges, names no causes",
+     .kind = OPTION_FLAG,
+     .offset = FIELD(no_bpf)},
+};
+
+static const struct command_spec spec = {
+    .name = "record",
+    .usage = "[options] -- COMMAND [ARGUMENT]...",
+    .summary = "Runs a command and explains at its end why the GPUs were idle.",
+    .options = options,
+    .option_count = sizeof(options) / sizeof(options[0]),
+    .stop_at_operand = true,
+    .notes =
+        "The command keeps its standard input, output and error; everything of whyidle, the report too, "
+        "goes\n"
+        "to standard error (but --json to standard output). The exit status is the command's own, 128+N if\n"
+        "signal N ended it. Ctrl-C reaches the command as always; a second one ends the recording without\n"
+        "waiting for it.\n",
+};
+
+struct screen {
+	bool progress; /* a progress line may be shown */
+	bool shown;    /* one stands there now */
+};
+
+static void clear_progress(struct screen *screen)
+{
+	if (screen->shown)
+		fputs("\r\033[K", stderr);
+	screen->shown = false;
+}
+
+static void show_line(void *context, const char *text)
+{
+	clear_progress(context);
+	fprintf(stderr, "whyidle: %s\n", text);
+}
+
+static void show_progress(void *context, const struct recorder_progress *progress)
+{
+	struct screen *screen = context;
+
+	if (!screen->progress)
+		return;
+	fprintf(stderr, "\r\033[Kwhyidle: %.0f s, %.0f events/s, %llu lost, %.1f MB",
+	        progress->elapsed_ns / 1e9, progress->rate, (unsigned long long)progress->lost,
+	        progress->file_bytes / 1e6);
+	screen->shown = true;
+}
+
+/* The options as given, for the session's own record. */
+static char *options_line(int argc, char **argv, int first)
+{
+	char **copy = calloc(argc + 1, sizeof(*copy));
+	char *line;
+	int count = 0;
+
+	if (!copy)
+		return NULL;
+	for (int i = 1; i < first && i < argc; i++) {
+		if (strcmp(argv[i], "--"))
+			copy[count++] = argv[i];
+	}
+	line = environment_command_line(copy);
+	free(copy);
+	return line;
+}
+
+static int report(const struct record_values *values, const char *path, struct error *error)
+{
+	struct session_report_options wanted = {
+	    .device = -1,
+	    .text = values->json ? NULL : stderr,
+	    .json = values->json ? stdout : NULL,
+	};
+
+	return session_report_print(path, &wanted, error);
+}
+
+/* What remains once the command has ended: the report, and where the file is. */
+static int conclude(const struct record_values *values, const struct recorder_result *result)
+{
+	struct error error = {0};
+	bool failed = !result->file_complete;
+
+	if (!values->no_report && report(values, result->path, &error)) {
+		command_error(&error);
+		failed = true;
+	}
+	if (!values->quiet)
+		fprintf(stderr, "whyidle: session kept in %s\n", result->path);
+	/* The command's own status tells more, unless it has none to tell. */
+	return result->exit_status ? result->exit_status : failed ? STATUS_FAILED : STATUS_DONE;
+}
+
+static int run(const struct command_services *services, int argc, char **argv)
+{
+	struct record_values values = {.sample_period_ns = DEFAULT_SAMPLE_PERIOD_NS};
+	struct recorder_options wanted = {0};
+	struct screen screen = {0};
+	struct recorder_observer observer = {
+	    .line = show_line, .progress = show_progress, .context = &screen};
+	struct recorder_result result;
+	enum options_result parsed;
+	struct error error = {0};
+	char *line;
+	int first, err;
+
+	parsed = options_parse(&spec, argc, argv, &values, &first, &error);
+	if (parsed == OPTIONS_OK && (first == argc || !*argv[first])) {
+		error_set(&error, -EINVAL, "record: which command? (see whyidle record --help)");
+		parsed = OPTIONS_BAD;
+	}
+	if (parsed == OPTIONS_OK && values.no_bpf && values.no_bridge) {
+		error_set(&error, -EINVAL,
+		          "record: --no-bpf and --no-bridge together leave nothing to record");
+		parsed = OPTIONS_BAD;
+	}
+	if (parsed != OPTIONS_OK)
+		return command_leave(&spec, parsed, &error);
+	line = options_line(argc, argv, first);
+	wanted.command = argv + first;
+	wanted.output = values.output;
+	wanted.options = line;
+	wanted.as_root = values.as_root;
+	wanted.no_bridge = values.no_bridge;
+	wanted.no_bpf = values.no_bpf;
+	wanted.uprobes = values.uprobes;
+	wanted.bpf_ring_bytes = values.ring_bytes;
+	wanted.bridge_ring_bytes = values.bridge_ring_bytes;
+	wanted.sample_period_ns = values.sample_period_ns;
+	wanted.min_offcpu_ns = values.min_offcpu_ns;
+	screen.progress = !values.quiet && isatty(STDERR_FILENO);
+	err = services->record(&wanted, &observer, &result, &error);
+	clear_progress(&screen);
+	free(line);
+	if (err) {
+		command_error(&error);
+		return result.exit_status;
+	}
+	return conclude(&values, &result);
+}
+
+const struct command command_record = {&spec, run};

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * One table per command drives both the parsing of its options and its --help.
+ */
+#ifndef WHYIDLE_CLI_OPTIONS_H
+#define WHYIDLE_CLI_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/error.h"
+
+/* What an option sets; the field that option.offset points to is of the type named here. */
+enum option_kind {
+	OPTION_FLAG,   /* bool: true */
+	OPTION_TEXT,   /* const char * */
+	OPTION_NUMBER, /* uint64_t */
+	OPTION_BYTES,  /* uint64_t */
+	OPTION_TIME,   /* uint64_t, ns */
+	OPTION_WINDOW, /* struct window */
+	OPTION_CHOICE, /* int: index of the word in option.choices */
+};
+
+struct option_spec {
+	const char *name;     /* long name */
+	char letter;          /* short name, 0 none */
+	const char *argument; /* placeholder in the help, NULL for flags */
+	const char *help;
+	enum option_kind kind;
+	size_t offset;              /* of the field in the command's values */
+	const char *const *choices; /* OPTION_CHOICE: ends with NULL */
+	uint64_t min, max;          /* NUMBER, BYTES, TIME: limits; max 0: none */
+	bool power_of_two;          /* BYTES */
+};
+
+struct command_spec {
+	const char *name;
+	const char *usage;   /* what follows "whyidle NAME" */
+	const char *summary; /* one line */
+	const char *notes;   /* more lines of help, NULL none */
+	const struct option_spec *options;
+	size_t option_count;
+	bool
+	    stop_at_operand; /* options end at the first operand: a command with options of its own follows */
+};
+
+enum options_result {
+	OPTIONS_OK,
+	OPTIONS_HELP, /* --help was given */
+	OPTIONS_BAD,  /* `error` says what is wrong */
+};
+
+/*
+ * Parses argv (argv[0] is the command's name) into `values`, which hold the defaults before. *first gets the
+ * index of the first operand; operands are moved behind the options unless stop_at_operand is set.
+ */
+enum options_result options_parse(const struct command_spec *spec, int argc, char **argv, void *values,
+                                  int *first, struct error *error);
+
+void options_help(FILE *out, const struct command_spec *spec);
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * From a session file to a printed report: what `report` does, and `record` at its end.
+ */
+#ifndef WHYIDLE_CLI_SESSION_REPORT_H
+#define WHYIDLE_CLI_SESSION_REPORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/error.h"
+#include "cli/quantity.h"
+
+struct session_report_options {
+	struct window window;
+	int32_t device; /* only this one, -1 all */
+	uint32_t pid;   /* only gaps ended by this process, 0 all */
+	FILE *text;     /* where the text report goes, NULL: none */
+	FILE *json;     /* where the JSON report goes, NULL: none */
+	bool verbose;
+};
+
+/* Returns 0 or a negative errno with `error` filled in. */
+int session_report_print(const char *path, const struct session_report_options *options, struct error *error);
+
+#endif

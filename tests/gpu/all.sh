@@ -57,7 +57,7 @@ names=()
 failed=0
 for step in "$@"; do
 	arguments=()
-	[[ $step == *:* ]] && read -ra arguments <<<"${step#*:}"
+	[[ $step == *:* ]] && eval "arguments=(${step#*:})" # so that arguments can be quoted
 	name=${step%%:*} limit=$((budget - SECONDS - reserve - grace))
 	if [[ $name == *@* ]]; then
 		own=${name#*@} name=${name%@*}
@@ -69,6 +69,12 @@ for step in "$@"; do
 	taken) script=cupti_taken.py ;;
 	*) echo "$0: unknown step $name" >&2 && failed=1 && continue ;;
 	esac
+	label=$name
+	for ((n = 2; ; n++)); do
+		[[ " ${names[*]} " == *" $label "* ]] || break
+		label=$name-$n
+	done
+	name=$label
 	names+=("$name")
 	if ((limit < 30)); then
 		echo "== $name: skipped, ${limit} s are too little" | tee "$work/$name.log"

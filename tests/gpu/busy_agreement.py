@@ -22,6 +22,7 @@ import harness
 PROGRAM = pathlib.Path(__file__).resolve().parent / "busy_program.py"
 KINDS = {"kernel": "kernel", "gpu_memcpy": "copy", "gpu_memset": "memset"}
 LIMIT = 0.01
+PAUSE_NS = 400_000  # the GPU is idle for longer than this between two steps
 HEAD = ("per step", "whyidle", "min..max", "torch.profiler", "min..max", "difference", "limit", "verdict")
 
 
@@ -47,16 +48,27 @@ def union(intervals):
     return total
 
 
+def names_of(operations):
+    return collections.Counter(o[3] if o[2] == "kernel" else o[2] for o in operations)
+
+
+def same_steps(before, after):
+    """True for the operations of two steps that follow each other and did the same."""
+    return after[0][0] - max(o[1] for o in before) >= PAUSE_NS and names_of(before) == names_of(after)
+
+
 def by_trace(path, said):
-    """Figures per step of the measured steps of a trace; they are its last ones, and every step is the same work."""
+    """Figures per step of the measured steps of a trace, which are its last ones. The first operations after a profiler's
+    start may be missing; those belong to steps that are not measured."""
     operations = trace_operations(path)
     steps, all_steps = said["steps"], said["steps"] + said["settle_steps"]
-    per_step, rest = divmod(len(operations), all_steps)
-    if rest or not per_step:
+    per_step = -(-len(operations) // all_steps)
+    measured = operations[-per_step * steps:] if per_step else []
+    parts = [measured[k:k + per_step] for k in range(0, len(measured), per_step or 1)]
+    if len(parts) != steps or not all(same_steps(*pair) for pair in zip(parts, parts[1:])):
         raise ValueError(f"{len(operations)} operations in {all_steps} equal steps: the trace is not complete")
-    measured = operations[-per_step * steps:]
     kernels = [o for o in measured if o[2] == "kernel"]
-    names = collections.Counter(o[3] if o[2] == "kernel" else o[2] for o in measured)
+    names = names_of(measured)
     return {"busy": union(measured) / steps, "kernels": union(kernels) / steps, "operations": per_step,
             "sum": sum(o[1] - o[0] for o in measured) / steps, "names": {n: c / steps for n, c in names.items()}}
 

@@ -159,7 +159,7 @@ def record(whyidle, folder, command, limit_s, options=(), environment=None):
     """Records a command; the session is folder/session.whyidle."""
     session = folder / "session.whyidle"
     session.unlink(missing_ok=True)
-    return run([whyidle, "record", "-q", "-o", session, *options, "--", *command], limit_s, folder, "record",
+    return run([whyidle, "record", "-q", "--no-report", "-o", session, *options, "--", *command], limit_s, folder, "record",
                environment)
 
 
@@ -186,6 +186,15 @@ def busiest(document):
 def lost_text(document):
     lost = {k: v for k, v in document.get("losses", {}).items() if v}
     return " ".join(f"{k}={v}" for k, v in lost.items()) or "0"
+
+
+def degraded_lines(results):
+    """Lines on what could not be recorded, each with who met it; results: [(name, report or None)]."""
+    met = {}
+    for name, document in results:
+        for line in (document or {}).get("degraded", []):
+            met.setdefault(line, []).append(name)
+    return [f"- degraded ({', '.join(names)}): {line}" for line, names in met.items()]
 
 
 def json_line(text, key):

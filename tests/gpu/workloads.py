@@ -175,8 +175,9 @@ def main():
     finally:
         (args.out / "workloads.json").write_text(json.dumps(results, indent=1) + "\n")
         verdicts = [r["verdict"] for r in results]
+        degraded = harness.degraded_lines([(r["workload"], r.get("report")) for r in results])
         harness.finish(args, f"Planted workloads, {args.seconds:g} s each",
-                       harness.table(HEAD, rows), harness.counts(verdicts))
+                       harness.table(HEAD, rows), "\n".join([*degraded, harness.counts(verdicts)]))
     return any(v.startswith("FAIL") for v in verdicts)
 
 

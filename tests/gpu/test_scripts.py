@@ -1,0 +1,354 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only
+"""Tests of the scripts of this folder, with stand-ins for whyidle and for the workloads: no GPU, no PyTorch, no root.
+
+    python3 tests/gpu/test_scripts.py
+"""
+import decimal
+import json
+import os
+import pathlib
+import select
+import subprocess
+import sys
+import tarfile
+import tempfile
+import unittest
+
+import busy_agreement
+import cost
+import cupti_taken
+import harness
+import pack
+import workloads
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+# Records by running the command; its "session" holds the command. Reports what lies beside the recorded script.
+STAND_IN = """#!/usr/bin/env python3
+import json, os, pathlib, subprocess, sys
+if sys.argv[1] == "record":
+    cut = sys.argv.index("--")
+    options, command = sys.argv[2:cut], sys.argv[cut + 1:]
+    pathlib.Path(options[options.index("-o") + 1]).write_text(json.dumps(command))
+    slower = "1.5" if "--slow" in options else os.environ.get("SLOWER", "1.1")
+    sys.exit(subprocess.run(command, env={**os.environ, "RATE_DIVISOR": slower}).returncode)
+command = json.loads(pathlib.Path(sys.argv[2]).read_text())
+canned = next(pathlib.Path(word).with_suffix(".report") for word in command if word.endswith(".py"))
+if "--json" not in sys.argv:
+    print("text report", " ".join(sys.argv[3:]))
+elif canned.exists():
+    print(canned.read_text())
+else:
+    sys.exit("no report here")
+"""
+
+WORKLOAD = """
+import json, os, sys, time
+truth = {truth}
+rate = 100 / float(os.environ.get("RATE_DIVISOR", 1))
+print("a line of the program's own")
+print(json.dumps({{"workload": os.path.basename(__file__)[:-3], "steps_per_s": rate, "start_ns": 10**12,
+                  "end_ns": 10**12 + 10**9, "pid": os.getpid(), "gpu_idle_ms_est": 400, **truth}}))
+{end}
+"""
+
+
+def gpu(causes, busy=600_000_000, idle=None):
+    listed = [{"code": c.split("@")[0], "role": c.split("@")[1], "ns": ns, "detail": {"python": where}}
+              for c, ns, where in causes]
+    return {"device": 0, "busy_ns": busy, "idle_ns": sum(c["ns"] for c in listed) if idle is None else idle,
+            "op_count": 5000, "causes": listed}
+
+
+def document(*gpus, findings=()):
+    return {"gpus": list(gpus), "degraded": ["no samples"], "losses": {"bpf_ring": 0, "cupti": 0}, "findings":
+            [dict(zip(("code", "role"), f.split("@"))) for f in findings]}
+
+
+class Folder(unittest.TestCase):
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.folder = pathlib.Path(temporary.name)
+        self.whyidle = self.folder / "whyidle"
+        self.whyidle.write_text(STAND_IN)
+        self.whyidle.chmod(0o755)
+        (self.folder / "programs").mkdir()
+
+    def plant(self, name, truth=None, answer=None, end=""):
+        script = self.folder / "programs" / f"{name}.py"
+        script.write_text(WORKLOAD.format(truth=truth or {}, end=end))
+        if answer is not None:
+            script.with_suffix(".report").write_text(json.dumps(answer))
+
+    def run_script(self, script, *arguments, **environment):
+        command = [sys.executable, HERE / script, "--whyidle", self.whyidle, "--out", self.folder / "out",
+                   "--workloads", self.folder / "programs", "--seconds", "0", *arguments]
+        done = subprocess.run([str(c) for c in command], capture_output=True, text=True, timeout=120,
+                              env={**os.environ, **environment})
+        self.assertNotIn("Traceback", done.stderr)
+        return done
+
+
+class Judging(unittest.TestCase):
+    truth = {"expected_top": "wait.sleep", "expected_role": "worker", "also_ok": ["wait.lock@other-thread"],
+             "start_ns": 0, "end_ns": 10**9}
+    healthy = {"expected_top": "none", "expected_role": "main", "start_ns": 0, "end_ns": 10**9,
+               "also_ok": ["host.launch_bound@main"]}
+
+    def verdict(self, *causes, truth=None, findings=(), idle=None):
+        return workloads.judge(truth or self.truth, document(gpu(causes, idle=idle), findings=findings))
+
+    def test_top_cause_and_role_decide(self):
+        self.assertEqual(self.verdict(("wait.sleep@worker", 9, ""), ("host.gil@launcher", 1, "")), "pass")
+        self.assertEqual(self.verdict(("wait.lock@thread", 9, "")), "pass")
+        self.assertEqual(self.verdict(("wait.sleep@launcher", 9, "")), "FAIL: wait.sleep@launcher")
+        self.assertEqual(self.verdict(), "FAIL: nothing")
+
+    def test_causes_must_sum_to_idle_time(self):
+        self.assertTrue(self.verdict(("wait.sleep@worker", 9, ""), idle=10).startswith("FAIL"))
+
+    def test_healthy(self):
+        small, large = ("host.launch_bound@launcher", 30_000_000, ""), ("host.launch_bound@launcher", 31_000_000, "")
+        self.assertEqual(self.verdict(small, truth=self.healthy), "pass")
+        self.assertIn("also_ok allows", self.verdict(large, truth=self.healthy))
+        self.assertTrue(self.verdict(small, truth=self.healthy, findings=["wait.lock@launcher"]).startswith("FAIL"))
+
+    def test_the_busiest_gpu_is_judged(self):
+        report = document(gpu([("host.gil@launcher", 5, "")], busy=1), gpu([("wait.sleep@worker", 5, "")], busy=2))
+        self.assertEqual(workloads.judge(self.truth, report), "pass")
+        self.assertTrue(workloads.judge(self.truth, document()).startswith("FAIL"))
+
+    def test_agrees_with_the_judge_of_the_workloads(self):
+        path = harness.default_workloads() / "judge.py"
+        if not path.exists():
+            self.skipTest(f"no {path}")
+        judge = {"__name__": "judge"}
+        exec(path.read_text(), judge)
+        self.assertEqual(judge["ROLES"], workloads.ROLES)
+        self.assertEqual(judge["HEALTHY_IDLE"], workloads.HEALTHY_IDLE)
+        for truth in self.truth, self.healthy:
+            self.assertEqual({f"{code}@{role}" for code, role in judge["accepted"](truth)},
+                             set(workloads.expected_answers(truth)))
+
+
+class Workloads(Folder):
+    sleep = {"expected_top": "wait.sleep", "expected_role": "worker", "expected_symbol": "fetch"}
+
+    def test_verdicts_and_what_is_kept(self):
+        right = document(gpu([("wait.sleep@worker", 390_000_000, "x.py:3 fetch"), ("unknown.lost@device", 10_000_000, "")]))
+        wrong = document(gpu([("host.gil@launcher", 1000, "")]))
+        self.plant("a1_right", self.sleep, right)
+        self.plant("a2_wrong", self.sleep, wrong)
+        self.plant("a3_dies", self.sleep, right, end="sys.exit('it broke')")
+        self.plant("a4_no_report", self.sleep)
+        self.plant("a5_odd_report", self.sleep, {"gpus": [{"busy_ns": 1}]})
+        self.plant("a6_no_disk", {**self.sleep, "disk_mb": 1, "fs": "tmpfs"}, right)
+        done = self.run_script("workloads.py", "--only", "all", "--keep", "a1", "--bare", "--markdown",
+                               self.folder / "tables.md")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("1 passed, 4 failed, 1 skipped", done.stdout)
+        results = {r["workload"]: r for r in json.loads((self.folder / "out/workloads.json").read_text())}
+        self.assertIn("- degraded (a1_right, a2_wrong, a6_no_disk): no samples", done.stdout)
+        self.assertIn("it broke", results["a3_dies"]["verdict"])
+        self.assertIn("no report here", results["a4_no_report"]["verdict"])
+        self.assertIn("KeyError", results["a5_odd_report"]["verdict"])
+        self.assertIn("tmpfs", results["a6_no_disk"]["verdict"])
+        row = next(line for line in done.stdout.splitlines() if line.startswith("| a1_right"))
+        for text in "wait.sleep@worker 98%", "| 98% ", "named", "100.0 → 90.9", "| 400 ":
+            self.assertIn(text, row)
+        self.assertEqual(sorted(p.name for p in (self.folder / "out/sessions").iterdir())[0], "a2_wrong.whyidle")
+        with tarfile.open(self.folder / "out/kept-a1_right.tar.gz") as bundle:
+            self.assertIn("a1_right/session.whyidle", bundle.getnames())
+            self.assertIn("a1_right/report-json.stdout", bundle.getnames())
+        self.assertIn("tests/gpu/workloads.py", (self.folder / "tables.md").read_text())
+        window = (self.folder / "out/a1_right/report-text.stdout").read_text()
+        self.assertEqual(window.strip(), "text report --window 1000000000000..1001000000000")
+
+    def test_a_starved_process_is_judged_by_itself(self):
+        self.plant("a15_two", {**self.sleep, "peer": {"x": 1}}, document(gpu([("wait.sleep@worker", 5, "")])))
+        self.assertIn("1 passed, 0 failed", self.run_script("workloads.py", "--only", "a15").stdout)
+        self.assertIn("--pid ", (self.folder / "out/a15_two/report-text.stdout").read_text())
+
+    def test_nothing_starts_without_time(self):
+        self.plant("a1_right", self.sleep, document())
+        done = self.run_script("workloads.py", "--only", "a1", "--budget", "3")
+        self.assertIn("0 passed, 0 failed, 1 skipped", done.stdout)
+
+    def test_sigterm_ends_the_program_and_still_prints(self):
+        pipe = self.folder / "pipe"
+        os.mkfifo(pipe)
+        reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+        self.addCleanup(os.close, reader)
+        self.plant("a1_hangs", self.sleep, end=f"open({str(pipe)!r}, 'w').write(str(os.getpid())); time.sleep(100)")
+        process = subprocess.Popen([sys.executable, HERE / "workloads.py", "--whyidle", self.whyidle, "--out", self.folder,
+                                    "--workloads", self.folder / "programs", "--seconds", "0", "--only", "a1"],
+                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.assertTrue(select.select([reader], [], [], 60)[0], "the workload was not started")
+        pid = int(os.read(reader, 20))
+        process.terminate()
+        self.assertIn("0 passed, 0 failed", process.communicate(timeout=60)[0])
+        with self.assertRaises(ProcessLookupError):
+            os.kill(pid, 0)
+
+
+class Running(Folder):
+    def test_time_out(self):
+        done = harness.run([sys.executable, "-c", "import time; print(1, flush=True); time.sleep(99)"], 1, self.folder, "x")
+        self.assertTrue(done.timed_out)
+        self.assertEqual((done.stdout, done.status), ("1\n", -2))
+
+    def test_missing_program(self):
+        done = harness.run([self.folder / "nothing"], 5, self.folder, "x")
+        self.assertEqual(done.status, 127)
+        self.assertIn("No such file", harness.what_failed(done))
+
+    def test_json_line_is_the_last_that_fits(self):
+        text = '{"workload": 1}\n{"workload": 2}\n{"other": 3}\n{broken\n'
+        self.assertEqual(harness.json_line(text, "workload"), {"workload": 2})
+        self.assertIsNone(harness.json_line("nothing", "workload"))
+
+    def test_scripts_by_short_name(self):
+        for name in "a1_x", "a10_y", "a2_z":
+            self.plant(name)
+        found = [n for n, _ in harness.find_scripts(self.folder / "programs", "a10,a1")]
+        self.assertEqual(found, ["a10_y", "a1_x"])
+        self.assertEqual([n for n, _ in harness.find_scripts(self.folder / "programs", "all")], ["a1_x", "a2_z", "a10_y"])
+
+    def test_bootstrap(self):
+        self.assertEqual(harness.bootstrap([2.0] * 5), (2.0, 2.0))
+        low, high = harness.bootstrap([1.0, 1.1, 1.2, 1.3, 1.4])
+        self.assertTrue(1.0 <= low < 1.2 < high <= 1.4)
+
+    def test_tars_hold_what_fits(self):
+        sizes = {"a": 6000, "b": 9000, "c": 3000, "d": 90000, "e": 8000}
+        for name, size in sizes.items():
+            (self.folder / name).write_bytes(bytes(size))
+        made, left = pack.groups([str(self.folder / n) for n in sizes], 2, 12000)
+        self.assertEqual([[os.path.basename(p) for p in g] for g in made], [["a", "c"], ["b"]])
+        self.assertEqual([os.path.basename(p) for p in left], ["d", "e"])
+        pack.main(self.folder / "t", "2", "30000", *(str(self.folder / n) for n in "abc"))
+        self.assertLessEqual((self.folder / "t-1.tar").stat().st_size, 30000)
+
+
+class Cost(Folder):
+    def setUp(self):
+        super().setUp()
+        for name in "a1_x", "a5_y":
+            self.plant(name, answer=document(gpu([("host.gil@launcher", 1, "")])))
+
+    def test_slow_down_by_mode(self):
+        done = self.run_script("cost.py", "--pairs", "3", "--programs", "a1,a5", "--no-profiler",
+                               "--variant", "slow=--slow", "--variant", "env=SLOWER=1.25")
+        rows = {(r["program"], r["mode"]): r for r in json.loads((self.folder / "out/cost.json").read_text())}
+        self.assertAlmostEqual(rows["a1_x", "record"]["median"], 1.1)
+        self.assertAlmostEqual(rows["a1_x", "slow"]["median"], 1.5)
+        self.assertAlmostEqual(rows["a5_y", "env"]["median"], 1.25)
+        self.assertEqual(rows["a1_x", "record"]["verdict"], "FAIL")  # the limit of a1 is 1.02
+        self.assertEqual(rows["a5_y", "record"]["verdict"], "pass")  # that of a5 is 1.25
+        self.assertEqual(rows["a5_y", "record"]["operations_per_s"], "5000")
+        self.assertEqual(len(rows["a5_y", "record"]["ratios"]), 3)
+        self.assertIn("1 passed, 1 failed", done.stdout)
+        self.assertEqual(done.returncode, 1)
+
+    def test_failed_runs_are_told(self):
+        self.plant("a12_dies", end="sys.exit('it broke')")
+        done = self.run_script("cost.py", "--pairs", "1", "--programs", "a12", "--no-profiler")
+        self.assertIn("it broke", done.stdout)
+        self.assertIn("0 passed, 1 failed", done.stdout)
+
+    def test_variant(self):
+        mode = cost.variant("x=A=1 B='two words' --flag C=3")
+        self.assertEqual(mode, cost.Mode("x", "record", {"A": "1", "B": "two words"}, ["--flag", "C=3"]))
+        with self.assertRaises(ValueError):
+            cost.variant("nothing")
+
+
+class Busy(Folder):
+    def event(self, start, length, category="kernel", name="k"):
+        return {"ph": "X", "cat": category, "name": name, "ts": decimal.Decimal(start), "dur": decimal.Decimal(length)}
+
+    def trace(self, events):
+        path = self.folder / "trace.json"
+        path.write_text(json.dumps({"traceEvents": events}, default=lambda d: float(d)))
+        return path
+
+    def test_union(self):
+        self.assertEqual(busy_agreement.union([(0, 10), (5, 7), (8, 20), (30, 31)]), 21)
+        self.assertEqual(busy_agreement.union([]), 0)
+
+    def test_measured_steps_are_the_last_ones(self):
+        events = []
+        for step in range(5):  # the first two settle and are slower
+            length = 9 if step < 2 else 2
+            events += [self.event(step * 900, length), self.event(step * 900 + 1, 3, "gpu_memcpy", "copy"),
+                       self.event(step * 900 + 50, 1.25, "gpu_memset", "set"), self.event(step * 900, 99, "cpu_op")]
+        figures = busy_agreement.by_trace(self.trace(events), {"steps": 3, "settle_steps": 2})
+        self.assertEqual((figures["busy"], figures["kernels"], figures["sum"]), (5250, 2000, 6250))
+        self.assertEqual(figures["operations"], 3)
+        self.assertEqual(figures["names"], {"k": 1, "copy": 1, "memset": 1})
+        self.assertEqual(busy_agreement.by_trace(self.trace(events[1:]), {"steps": 3, "settle_steps": 2}), figures)
+        for broken in events[:-2], events[:9] + events[10:], [*events, self.event(4600, 1)], []:
+            with self.assertRaises(ValueError):
+                busy_agreement.by_trace(self.trace(broken), {"steps": 3, "settle_steps": 2})
+
+    def test_times_keep_all_digits(self):
+        path = self.folder / "t.json"
+        path.write_text('{"traceEvents": [{"ph": "X", "cat": "kernel", "name": "k", "ts": 1712195495505582.988, "dur": 1.5}]}')
+        self.assertEqual(busy_agreement.trace_operations(path), [(1712195495505582988, 1712195495505584488, "kernel", "k")])
+
+    def test_comparison(self):
+        ours, theirs = [{"busy": 1009.0}, {"busy": 1011.0}], [{"busy": 1000.0}]
+        self.assertEqual(busy_agreement.compare("b", ours, theirs, "busy", 1, 0.011)[-1], "pass")
+        self.assertEqual(busy_agreement.compare("b", ours, theirs, "busy", 1, 0.009)[-1], "FAIL")
+        self.assertEqual(busy_agreement.compare("o", [{"operations": 41}], [{"operations": 42}], "operations", 0, 0)[-1], "FAIL")
+
+
+class Taken(unittest.TestCase):
+    def done(self, saw, status=7, result="1", stderr=""):
+        return harness.Finished(status, False, 1.0, f"result during {result}\nprofiler saw {saw}\n", stderr)
+
+    def verdict(self, recorded, operations, said=()):
+        report = {"gpus": [{"busy_ns": 1, "op_count": operations}]}
+        return cupti_taken.judge(self.done(5000), recorded, self.done(0, 0), report, list(said))
+
+    def test_verdicts(self):
+        quiet, warned = self.done(0), self.done(0, stderr="WARNING: CUPTI initialization failed")
+        self.assertEqual(self.verdict(self.done(5000), 9000), "pass")
+        self.assertEqual(self.verdict(self.done(5000), 0, ["CUPTI is in use by another tool"]), "pass")
+        self.assertEqual(self.verdict(warned, 9000), "pass")
+        self.assertIn("does not say why", self.verdict(self.done(5000), 10))
+        self.assertIn("without a word", self.verdict(quiet, 9000))
+        self.assertIn("both lost", self.verdict(warned, 0, ["CUPTI"]))
+        self.assertIn("other results", self.verdict(self.done(5000, result="2"), 9000))
+        self.assertIn("exit -11", self.verdict(self.done(5000, status=-11), 9000))
+
+    def test_what_whyidle_says_is_not_the_profilers(self):
+        self.assertEqual(cupti_taken.about_cupti("whyidle: CUPTI is taken\nno\n CUPTI_ERROR\n"), ["CUPTI_ERROR"])
+
+
+class All(Folder):
+    def test_steps_tables_and_packing(self):
+        self.plant("a5_right", {"expected_top": "wait.sleep", "expected_role": "worker"},
+                   document(gpu([("wait.sleep@worker", 5, "")])))
+        (self.folder / "tree/tests").mkdir(parents=True)
+        (self.folder / "tree/tests/gpu").symlink_to(HERE)
+        out = self.folder / "back"
+        done = subprocess.run(
+            ["bash", self.folder / "tree/tests/gpu/all.sh", "--budget", "300", "--workloads", self.folder / "programs",
+             "--whyidle", self.whyidle, "workloads:--only a5 --seconds 0 --keep a5",
+             "cost@200:--programs a5 --pairs 1 --seconds 0 --no-profiler --variant 'two words=A=1 --slow'",
+             "cost:--programs a5 --pairs 1 --seconds 0 --no-profiler", "nonsense"],
+            capture_output=True, text=True, timeout=200, env={**os.environ, "OUT": str(out)})
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)  # for the unknown step
+        self.assertLessEqual(len(done.stdout[done.stdout.rindex("== cost-2"):]), 12000)
+        self.assertEqual(done.stdout.count("1 passed, 0 failed"), 3, done.stdout)
+        self.assertIn("two words", done.stdout)
+        self.assertEqual({p.name for p in out.iterdir()}, {"logs.tar.gz", "tables.md", "kept-a5_right.tar.gz"})
+        with tarfile.open(out / "logs.tar.gz") as logs:
+            self.assertIn("./workloads/a5_right/report-json.stdout", logs.getnames())
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "report/format.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ELLIPSIS "…"
+
+const char *format_duration(char buffer[FORMAT_FIGURE], uint64_t ns)
+{
+	static const char *const units[] = {"ns", "µs", "ms", "s"};
+	uint64_t scale = 1;
+	unsigned unit = 0;
+
+	/* The next unit starts where this one would be rounded to "1000". */
+	while (unit < 3 && ns >= scale * 999 + scale / 2 + (scale == 1)) {
+		scale *= 1000;
+		unit++;
+	}
+	if (scale == 1 || ns / scale >= 1000)
+		snprintf(buffer, FORMAT_FIGURE, "%" PRIu64 " %s", ns / scale, units[unit]);
+	else if (ns + scale / 200 < scale * 10)
+		snprintf(buffer, FORMAT_FIGURE, "%" PRIu64 ".%02u %s", (ns + scale / 200) / scale,
+		         (unsigned)((ns + scale / 200) % scale / (scale / 100)), units[unit]);
+	else if (ns + scale / 20 < scale * 100)
+		snprintf(buffer, FORMAT_FIGURE, "%" PRIu64 ".%u %s", (ns + scale / 20) / scale,
+		         (unsigned)((ns + scale / 20) % scale / (scale / 10)), units[unit]);
+	else
+		snprintf(buffer, FORMAT_FIGURE, "%" PRIu64 " %s", (ns + scale / 2) / scale, units[unit]);
+	return buffer;
+}
+
+const char *format_percent(char buffer[FORMAT_FIGURE], uint64_t part, uint64_t whole)
+{
+	double percent = whole ? 100.0 * (double)part / (double)whole : 0;
+
+	if (percent > 0 && percent < 0.1)
+		snprintf(buffer, FORMAT_FIGURE, "<0.1 %%");
+	else if (part == whole || percent == 0 || percent >= 1000)
+		snprintf(buffer, FORMAT_FIGURE, "%.0f %%", percent);
+	else if (part < whole && percent > 99.9)
+		snprintf(buffer, FORMAT_FIGURE, "99.9 %%");
+	else
+		snprintf(buffer, FORMAT_FIGURE, "%.1f %%", percent);
+	return buffer;
+}
+
+const char *format_share(char buffer[FORMAT_FIGURE], uint64_t part, uint64_t whole)
+{
+	double percent = whole ? 100.0 * (double)part / (double)whole : 0;
+
+	if (percent < 10)
+		return format_percent(buffer, part, whole);
+	if (part < whole && percent > 99)
+		percent = 99;
+	snprintf(buffer, FORMAT_FIGURE, "%.0f %%", percent);
+	return buffer;
+}
+
+const char *format_count(char buffer[32], uint64_t count)
+{
+	char digits[24];
+	int length = snprintf(digits, sizeof(digits), "%" PRIu64, count);
+	char *to = buffer;
+
+	for (int i = 0; i < length; i++) {
+		if (i && (length - i) % 3 == 0)
+			*to++ = ',';
+		*to++ = digits[i];
+	}
+	*to = '\0';
+	return buffer;
+}
+
+/* Decodes one character; returns its length in bytes, 0 if the bytes are not UTF-8 (RFC 3629). */
+static unsigned utf8_decode(const char *text, uint32_t *point)
+{
+	const unsigned char *s = (const unsigned char *)text;
+	unsigned length = s[0] < 0x80   ? 1
+	                  : s[0] < 0xc2 ? 0
+	                  : s[0] < 0xe0 ? 2
+	                  : s[0] < 0xf0 ? 3
+	                  : s[0] < 0xf5 ? 4
+	                                : 0;
+	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+
+	if (length < 2) {
+		*point = s[0];
+		return length;
+	}
+	*point = s[0] & (0xff >> (length + 1));
+	for (unsigned i = 1; i < length; i++) {
+		if ((s[i] & 0xc0) != 0x80)
+			return 0;
+		*point = *point << 6 | (s[i] & 0x3f);
+	}
+	if (*point < least[length] || *point > 0x10ffff || (*point >= 0xd800 && *point < 0xe000))
+		return 0;
+	return length;
+}
+
+/* Code points that a terminal obeys or hides instead of showing them. */
+static bool is_deceptive(uint32_t point)
+{
+	return point < 0x20 || (point >= 0x7f && point < 0xa0) || point == 0xad || point == 0x61c ||
+	       (point >= 0x200b && point <= 0x200f) || (point >= 0x2028 && point <= 0x202e) ||
+	       (point >= 0x2060 && point <= 0x206f) || point == 0xfeff ||
+	       (point >= 0xfe00 && point <= 0xfe0f) || (point >= 0xe000 && point <= 0xf8ff) ||
+	       (point >= 0xfff0 && point <= 0xfffb) || (point & 0xfffe) == 0xfffe || point >= 0xe0000;
+}
+
+static unsigned point_columns(uint32_t point)
+{
+	bool wide = (point >= 0x1100 && point <= 0x115f) || (point >= 0x2e80 && point <= 0xa4cf) ||
+	            (point >= 0xac00 && point <= 0xd7a3) || (point >= 0xf900 && point <= 0xfaff) ||
+	            (point >= 0xfe30 && point <= 0xfe6f) || (point >= 0xff00 && point <= 0xff60) ||
+	            (point >= 0xffe0 && point <= 0xffe6) || (point >= 0x1f300 && point <= 0x1faff) ||
+	            (point >= 0x20000 && point <= 0x3fffd);
+
+	/* Combining marks count as one, so that a pile of them is cut too. */
+	return wide ? 2 : 1;
+}
+
+const char *format_text(char *buffer, size_t size, const char *text, unsigned columns)
+{
+	size_t used = 0, cut = 0; /* bytes; `cut`: where "…" would still fit in */
+	unsigned used_columns = 0;
+	char piece[20];
+
+	if (!size)
+		return "";
+	buffer[0] = '\0';
+	for (const char *from = text ? text : ""; *from;) {
+		uint32_t point;
+		unsigned length = utf8_decode(from, &point);
+		unsigned bytes = length ? length : 1;
+		size_t piece_length = 0;
+		unsigned piece_columns;
+
+		if (length && !is_deceptive(point)) {
+			memcpy(piece, from, length);
+			piece_length = length;
+			piece_columns = point_columns(point);
+		} else {
+			for (unsigned i = 0; i < bytes; i++)
+				piece_length +=
+				    (size_t)snprintf(piece + piece_length, sizeof(piece) - piece_length,
+				                     "\\x%02x", (unsigned char)from[i]);
+			piece_columns = (unsigned)piece_length;
+		}
+		if (used_columns + piece_columns > columns || used + piece_length >= size) {
+			if (columns && cut + sizeof(ELLIPSIS) <= size)
+				memcpy(buffer + cut, ELLIPSIS, sizeof(ELLIPSIS));
+			else
+				buffer[cut] = '\0';
+			return buffer;
+		}
+		memcpy(buffer + used, piece, piece_length);
+		used += piece_length;
+		used_columns += piece_columns;
+		buffer[used] = '\0';
+		if (used_columns < columns && used + sizeof(ELLIPSIS) <= size)
+			cut = used;
+		from += bytes;
+	}
+	return buffer;
+}
+
+unsigned format_columns(const char *text)
+{
+	unsigned columns = 0;
+
+	while (*text) {
+		uint32_t point;
+		unsigned length = utf8_decode(text, &point);
+
+		columns += length ? point_columns(point) : 1;
+		text += length ? length : 1;
+	}
+	return columns;
+}
+
+static void put_spaces(FILE *out, unsigned count)
+{
+	fprintf(out, "%*s", (int)count, "");
+}
+
+void format_left(FILE *out, const char *text, unsigned columns)
+{
+	unsigned used = format_columns(text);
+
+	fputs(text, out);
+	put_spaces(out, used < columns ? columns - used : 0);
+}
+
+void format_right(FILE *out, const char *text, unsigned columns)
+{
+	unsigned used = format_columns(text);
+
+	put_spaces(out, used < columns ? columns - used : 0);
+	fputs(text, out);
+}
+
+/* Columns of the first `length` bytes. */
+static unsigned word_columns(const char *text, size_t length)
+{
+	unsigned columns = 0;
+
+	for (const char *end = text + length; text < end;) {
+		uint32_t point;
+		unsigned bytes = utf8_decode(text, &point);
+
+		columns += bytes ? point_columns(point) : 1;
+		text += bytes ? bytes : 1;
+	}
+	return columns;
+}
+
+/* Length of the next piece that must stay on one line: a word, and the unit if it is a figure ("78 %"). */
+static size_t piece_length(const char *text)
+{
+	size_t length = strcspn(text, " ");
+
+	while (length && text[length - 1] >= '0' && text[length - 1] <= '9') {
+		const char *unit = text + length + strspn(text + length, " ");
+		size_t unit_length = strcspn(unit, " ");
+
+		if (!unit_length || unit_length > 4 || !strchr("%nmsµ", unit[0]))
+			break;
+		length = (size_t)(unit + unit_length - text);
+	}
+	return length;
+}
+
+/* Prints a piece, broken anywhere if it is longer than a line; returns the column after it. */
+static unsigned put_piece(FILE *out, const char *text, size_t length, unsigned width, unsigned column,
+                          unsigned rest)
+{
+	for (const char *end = text + length; text < end;) {
+		uint32_t point;
+		unsigned bytes = utf8_decode(text, &point);
+		unsigned columns = bytes ? point_columns(point) : 1;
+
+		bytes = bytes ? bytes : 1;
+		if (column + columns > width && column > rest) {
+			fputc('\n', out);
+			put_spaces(out, rest);
+			column = rest;
+		}
+		fwrite(text, 1, bytes, out);
+		column += columns;
+		text += bytes;
+	}
+	return column;
+}
+
+void format_wrapped(FILE *out, const char *text, unsigned width, unsigned column, unsigned rest)
+{
+	bool at_start = true;
+
+	for (;;) {
+		text += strspn(text, " ");
+		size_t length = piece_length(text);
+		if (!length)
+			break;
+		unsigned columns = word_columns(text, length);
+		if (!at_start && column + 1 + columns > width) {
+			fputc('\n', out);
+			put_spaces(out, rest);
+			column = rest;
+			at_start = true;
+		}
+		if (!at_start) {
+			fputc(' ', out);
+			column++;
+		}
+		column = put_piece(out, text, length, width, column, rest);
+		at_start = false;
+		text += length;
+	}
+	fputc('\n', out);
+}
+
+void format_paragraph(FILE *out, const char *text, unsigned width, unsigned first, unsigned rest)
+{
+	put_spaces(out, first);
+	format_wrapped(out, text, width, first, rest);
+}
+
+char *format_json_text(const char *text, size_t limit)
+{
+	size_t length = strnlen(text, limit + 1);
+	bool cut = length > limit;
+	char *copy = malloc(3 * (cut ? limit : length) + sizeof(ELLIPSIS));
+	char *to = copy;
+
+	if (!copy)
+		return NULL;
+	for (size_t from = 0; from < length;) {
+		uint32_t point;
+		unsigned bytes = utf8_decode(text + from, &point);
+
+		if (cut && from + (bytes ? bytes : 1) > limit)
+			break;
+		if (bytes) {
+			memcpy(to, text + from, bytes);
+			to += bytes;
+			from += bytes;
+		} else {
+			memcpy(to, "\xef\xbf\xbd", 3);
+			to += 3;
+			from++;
+		}
+	}
+	memcpy(to, cut ? ELLIPSIS : "", cut ? sizeof(ELLIPSIS) : 1);
+	return copy;
+}

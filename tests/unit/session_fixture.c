@@ -131,7 +131,7 @@ static int keep(void *context, const struct record_header *record)
 	cr_assert_eq((uintptr_t)record % 8, 0);
 	if (!shown)
 		return 0;
-	size = layout->size + (layout->tail_count ? record_layout_tail(layout, record) : 0);
+	size = layout->size + (layout->tail_count ? record_layout_items(layout, record) + 1 : 0);
 	if (size < RECORD_MAX_STRUCT)
 		size = RECORD_MAX_STRUCT;
 	kept = array_add(&shown->records);

@@ -35,12 +35,12 @@ const struct record_layout *record_layout_find(uint16_t type)
 	return &layouts[type];
 }
 
-uint64_t record_layout_tail(const struct record_layout *layout, const void *record)
+uint64_t record_layout_items(const struct record_layout *layout, const void *record)
 {
 	uint32_t count;
 
 	memcpy(&count, (const char *)record + layout->tail_count, sizeof(count));
-	return ((uint64_t)count * layout->tail_unit + 7) & ~7ULL;
+	return (uint64_t)count * layout->tail_unit;
 }
 
 /* A record of an older writer may end before the field. */

@@ -23,9 +23,9 @@ struct record_layout {
 /* NULL for types that are not known. */
 const struct record_layout *record_layout_find(uint16_t type);
 
-/* Bytes that follow the struct, padded to a multiple of 8, by the count in `record`, which has at least
- * layout->tail_count + 4 bytes. */
-uint64_t record_layout_tail(const struct record_layout *layout, const void *record);
+/* Bytes of the items that follow the struct, padding not included, by the count in `record`, which has at
+ * least layout->tail_count + 4 bytes. */
+uint64_t record_layout_items(const struct record_layout *layout, const void *record);
 
 /* A stretch of time; both 0: nothing yet. */
 struct record_span {

@@ -23,6 +23,12 @@
  */
 #define SEARCH_BUDGET (256ull << 20)
 
+/* Grows to what the largest chunk so far needed, at most CHUNK_MAX_HEADER + CHUNK_MAX_RAW. */
+struct buffer {
+	uint8_t *bytes;
+	size_t capacity;
+};
+
 struct reader {
 	int fd;
 	const char *path;
@@ -31,10 +37,10 @@ struct reader {
 	uint64_t search_budget;
 	ZSTD_DCtx *decompressor;
 
-	uint8_t *stored, *raw; /* CHUNK_MAX_HEADER + CHUNK_MAX_RAW and CHUNK_MAX_RAW bytes */
-	uint8_t *scan;         /* SCAN_BLOCK bytes */
-	uint8_t *view;         /* the record shown to `visit` */
-	size_t view_capacity;
+	struct buffer stored; /* payload of a chunk as the file has it */
+	struct buffer raw;    /* its records */
+	struct buffer view;   /* the record shown to `visit` */
+	uint8_t *scan;        /* SCAN_BLOCK bytes */
 
 	session_visit visit;
 	void *context;
@@ -101,19 +107,15 @@ static int find_chunk(struct reader *reader, uint64_t *offset, uint64_t end)
 	return 0;
 }
 
-/* Makes the view hold at least `size` bytes. */
-static int reserve_view(struct reader *reader, size_t size)
+/* Makes the buffer hold at least `size` bytes; what was in it is gone. */
+static int reserve(struct reader *reader, struct buffer *buffer, size_t size)
 {
-	uint8_t *grown;
-
-	if (size <= reader->view_capacity)
+	if (size <= buffer->capacity)
 		return 0;
-	grown = realloc(reader->view, size);
-	if (!grown)
-		return error_no_memory(reader->error);
-	reader->view = grown;
-	reader->view_capacity = size;
-	return 0;
+	free(buffer->bytes);
+	buffer->bytes = malloc(size);
+	buffer->capacity = buffer->bytes ? size : 0;
+	return buffer->bytes ? 0 : error_no_memory(reader->error);
 }
 
 /* A record's length fields agree with its size; *tail: bytes that follow the struct. */
@@ -128,7 +130,7 @@ static bool record_sound(const struct record_header *record, const struct record
 	head = layout->tail_count + sizeof(uint32_t);
 	if (record->size < head)
 		return false;
-	length = record_layout_tail(layout, record);
+	length = (record_layout_items(layout, record) + 7) & ~7ULL;
 	*tail = (size_t)length;
 	return length <= record->size - head;
 }
@@ -140,24 +142,28 @@ static bool record_sound(const struct record_header *record, const struct record
 static int show_record(struct reader *reader, const struct record_header *record,
                        const struct record_layout *layout, size_t tail)
 {
-	size_t fixed = record->size - tail, shown;
+	size_t fixed = record->size - tail, shown, padding = 0;
+	uint8_t *view;
 	int rc;
 
+	if (layout->tail_count)
+		padding = tail - record_layout_items(layout, record);
 	/* Fields that a newer version added would only be in the way of the tail. */
-	if (fixed > layout->size && (tail || fixed > RECORD_MAX_STRUCT))
+	if (fixed > layout->size && (layout->tail_count || fixed > RECORD_MAX_STRUCT))
 		fixed = layout->size;
-	shown = tail ? layout->size + tail : fixed;
-	rc = reserve_view(reader, (shown > RECORD_MAX_STRUCT ? shown : RECORD_MAX_STRUCT) + 8);
+	shown = layout->tail_count ? layout->size + tail - padding : fixed;
+	rc = reserve(reader, &reader->view, (shown > RECORD_MAX_STRUCT ? shown : RECORD_MAX_STRUCT) + 8);
 	if (rc)
 		return rc;
-	memcpy(reader->view, record, fixed);
-	if (tail) {
-		memset(reader->view + fixed, 0, layout->size - fixed);
-		memcpy(reader->view + layout->size, (const uint8_t *)record + record->size - tail, tail);
+	view = reader->view.bytes;
+	memcpy(view, record, fixed);
+	if (layout->tail_count) {
+		memset(view + fixed, 0, layout->size - fixed);
+		memcpy(view + layout->size, (const uint8_t *)record + record->size - tail, tail - padding);
 	}
-	memset(reader->view + shown, 0, shown < RECORD_MAX_STRUCT ? RECORD_MAX_STRUCT + 8 - shown : 8);
+	memset(view + shown, 0, shown < RECORD_MAX_STRUCT ? RECORD_MAX_STRUCT + 8 - shown : 8);
 	reader->summary->records++;
-	return reader->visit(reader->context, (const struct record_header *)reader->view);
+	return reader->visit(reader->context, (const struct record_header *)view);
 }
 
 /* Shows the records of the chunk in `raw`, up to one that is malformed. */
@@ -166,7 +172,7 @@ static int show_records(struct reader *reader, const struct chunk_header *chunk)
 	uint32_t count = 0, at = 0;
 
 	while (chunk->raw_length - at >= sizeof(struct record_header)) {
-		const struct record_header *record = (const void *)(reader->raw + at);
+		const struct record_header *record = (const void *)(reader->raw.bytes + at);
 		const struct record_layout *layout = record_layout_find(record->type);
 		size_t tail;
 		int rc = 0;
@@ -195,23 +201,28 @@ static int show_records(struct reader *reader, const struct chunk_header *chunk)
 static int load_chunk(struct reader *reader, const struct chunk_header *chunk, uint64_t offset, bool *good)
 {
 	size_t more_header = chunk->size - sizeof(*chunk), length = more_header + chunk->stored_length, got;
-	const uint8_t *payload = reader->stored + more_header;
-	int rc = read_at(reader, reader->stored, length, offset + sizeof(*chunk), &got);
+	const uint8_t *payload;
+	int rc = reserve(reader, &reader->stored, length);
 
 	*good = false;
+	if (!rc)
+		rc = reserve(reader, &reader->raw, chunk->raw_length);
+	if (!rc)
+		rc = read_at(reader, reader->stored.bytes, length, offset + sizeof(*chunk), &got);
 	if (rc)
 		return rc;
-	if (got != length || chunk_crc(reader->stored, length) != chunk->payload_crc)
+	payload = reader->stored.bytes + more_header;
+	if (got != length || chunk_crc(reader->stored.bytes, length) != chunk->payload_crc)
 		return 0;
 	if (chunk->type != CHUNK_RECORDS) {
 		*good = true; /* nothing in it is for us */
 	} else if (chunk->coding == CHUNK_STORED) {
 		*good = chunk->stored_length == chunk->raw_length;
-		if (*good)
-			memcpy(reader->raw, payload, chunk->raw_length);
+		if (*good && chunk->raw_length)
+			memcpy(reader->raw.bytes, payload, chunk->raw_length);
 	} else if (chunk->coding == CHUNK_ZSTD) {
-		*good = ZSTD_decompressDCtx(reader->decompressor, reader->raw, chunk->raw_length, payload,
-		                            chunk->stored_length) == chunk->raw_length;
+		*good = ZSTD_decompressDCtx(reader->decompressor, reader->raw.bytes, chunk->raw_length,
+		                            payload, chunk->stored_length) == chunk->raw_length;
 	}
 	return 0;
 }
@@ -234,11 +245,11 @@ static int show_hole(struct reader *reader, const struct chunk_header *chunk)
 		record_span_join(&span, &(struct record_span){chunk->start_ns, chunk->end_ns});
 	}
 	reader->summary->lost_records += missing;
-	rc = reserve_view(reader, RECORD_MAX_STRUCT + 8);
+	rc = reserve(reader, &reader->view, RECORD_MAX_STRUCT + 8);
 	if (rc)
 		return rc;
-	memset(reader->view, 0, RECORD_MAX_STRUCT + 8);
-	loss = (struct record_loss *)reader->view;
+	memset(reader->view.bytes, 0, RECORD_MAX_STRUCT + 8);
+	loss = (struct record_loss *)reader->view.bytes;
 	loss->header = (struct record_header){.type = RECORD_LOSS, .size = sizeof(*loss)};
 	loss->start_ns = span.start_ns;
 	loss->end_ns = span.end_ns;
@@ -424,10 +435,10 @@ static void reader_free(struct reader *reader)
 	if (reader->fd >= 0)
 		close(reader->fd);
 	ZSTD_freeDCtx(reader->decompressor);
-	free(reader->stored);
-	free(reader->raw);
+	free(reader->stored.bytes);
+	free(reader->raw.bytes);
+	free(reader->view.bytes);
 	free(reader->scan);
-	free(reader->view);
 }
 
 int session_read(const char *path, session_visit visit, void *context, struct session_summary *summary,
@@ -450,10 +461,8 @@ int session_read(const char *path, session_visit visit, void *context, struct se
 	if (reader.fd < 0)
 		return reader.fd;
 	reader.decompressor = ZSTD_createDCtx();
-	reader.stored = malloc(CHUNK_MAX_HEADER + CHUNK_MAX_RAW);
-	reader.raw = malloc(CHUNK_MAX_RAW);
 	reader.scan = malloc(SCAN_BLOCK);
-	if (!reader.decompressor || !reader.stored || !reader.raw || !reader.scan) {
+	if (!reader.decompressor || !reader.scan) {
 		rc = error_no_memory(error);
 	} else {
 		rc = read_header(&reader, &offset);

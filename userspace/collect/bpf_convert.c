@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "collect/bpf_convert.h"
+
+#include <string.h>
+
+#include "bpf/events.h"
+#include "collect/bpf_tasks.h"
+
+static const uint16_t wire_sizes[] = {
+    [WIRE_OFFCPU] = sizeof(struct wire_offcpu), [WIRE_SAMPLE] = sizeof(struct wire_sample),
+    [WIRE_TASK] = sizeof(struct wire_task),     [WIRE_FORK] = sizeof(struct wire_fork),
+    [WIRE_EXEC] = sizeof(struct wire_exec),     [WIRE_EXIT] = sizeof(struct wire_exit),
+    [WIRE_CALL] = sizeof(struct wire_call),
+};
+
+static uint32_t string_id(struct bpf_converter *converter, const char *text, size_t room)
+{
+	return session_writer_string(converter->writer, text, strnlen(text, room));
+}
+
+static uint32_t convert_flags(uint32_t flags)
+{
+	return (flags & WIRE_OFFCPU_PREEMPTED ? RECORD_OFFCPU_PREEMPTED : 0) |
+	       (flags & WIRE_OFFCPU_IOWAIT ? RECORD_OFFCPU_IOWAIT : 0) |
+	       (flags & WIRE_OFFCPU_OPEN ? RECORD_OFFCPU_OPEN : 0) |
+	       (flags & WIRE_OFFCPU_WOKEN ? RECORD_OFFCPU_WOKEN : 0);
+}
+
+static int convert_offcpu(struct bpf_converter *converter, const struct wire_offcpu *wire,
+                          struct error *error)
+{
+	struct record_offcpu record = {
+	    .header = {.type = RECORD_OFFCPU, .size = sizeof(record)},
+	    .out_ns = wire->out_ns,
+	    .wake_ns = wire->wake_ns,
+	    .in_ns = wire->in_ns,
+	    .pid = wire->tgid,
+	    .tid = wire->tid,
+	    .waker_pid = wire->waker_tgid,
+	    .waker_tid = wire->waker_tid,
+	    .next_tid = wire->next_tid,
+	    .prev_tid = wire->prev_tid,
+	    .syscall = wire->syscall,
+	    .waker_syscall = wire->waker_syscall,
+	    .object = wire->object,
+	    .waker_object = wire->waker_object,
+	    .state = wire->state,
+	    .flags = convert_flags(wire->flags),
+	    .seq = wire->seq,
+	    .faults = wire->faults,
+	    .out_cpu = wire->out_cpu,
+	    .in_cpu = wire->in_cpu,
+	    .cpus_allowed = wire->cpus_allowed,
+	};
+	int err;
+
+	_Static_assert(sizeof(record.args) == sizeof(wire->args), "args");
+	memcpy(record.args, wire->args, sizeof(record.args));
+	memcpy(record.waker_args, wire->waker_args, sizeof(record.waker_args));
+	err = bpf_stacks_kernel(converter->stacks, wire->kstack, &record.kstack, error);
+	if (!err)
+		err = bpf_stacks_kernel(converter->stacks, wire->waker_kstack, &record.waker_kstack, error);
+	if (!err)
+		err = bpf_stacks_user(converter->stacks, wire->tgid, wire->ustack, &record.ustack, error);
+	return err ? err : session_writer_put(converter->writer, &record, error);
+}
+
+static int convert_sample(struct bpf_converter *converter, const struct wire_sample *wire,
+                          struct error *error)
+{
+	struct record_sample record = {
+	    .header = {.type = RECORD_SAMPLE, .size = sizeof(record)},
+	    .time_ns = wire->time_ns,
+	    .pid = wire->tgid,
+	    .tid = wire->tid,
+	    .syscall = wire->syscall,
+	    .flags = wire->flags & WIRE_SAMPLE_USER ? RECORD_SAMPLE_USER : 0,
+	    .faults = wire->faults,
+	    .cpu = wire->header.cpu,
+	    .ip = wire->ip,
+	};
+	int err = bpf_stacks_kernel(converter->stacks, wire->kstack, &record.kstack, error);
+
+	if (!err)
+		err = bpf_stacks_user(converter->stacks, wire->tgid, wire->ustack, &record.ustack, error);
+	return err ? err : session_writer_put(converter->writer, &record, error);
+}
+
+static int convert_task(struct bpf_converter *converter, const struct wire_task *wire, struct error *error)
+{
+	struct record_task record = {
+	    .header = {.type = RECORD_TASK, .size = sizeof(record)},
+	    .time_ns = wire->time_ns,
+	    .pid = wire->tgid,
+	    .tid = wire->tid,
+	    .comm = string_id(converter, wire->comm, sizeof(wire->comm)),
+	};
+
+	return session_writer_put(converter->writer, &record, error);
+}
+
+static int convert_fork(struct bpf_converter *converter, const struct wire_fork *wire, struct error *error)
+{
+	struct record_fork record = {
+	    .header = {.type = RECORD_FORK, .size = sizeof(record)},
+	    .time_ns = wire->time_ns,
+	    .parent_pid = wire->parent_tgid,
+	    .parent_tid = wire->parent_tid,
+	    .child_pid = wire->child_tgid,
+	    .child_tid = wire->child_tid,
+	    .comm = string_id(converter, wire->comm, sizeof(wire->comm)),
+	};
+
+	return session_writer_put(converter->writer, &record, error);
+}
+
+static int convert_exec(struct bpf_converter *converter, const struct wire_exec *wire, struct error *error)
+{
+	char cmdline[TASKS_CMDLINE];
+	struct record_exec record = {
+	    .header = {.type = RECORD_EXEC, .size = sizeof(record)},
+	    .time_ns = wire->time_ns,
+	    .pid = wire->tgid,
+	    .tid = wire->tid,
+	    .comm = string_id(converter, wire->comm, sizeof(wire->comm)),
+	    .filename = string_id(converter, wire->filename, sizeof(wire->filename)),
+	};
+
+	/* The process may have gone since, or have executed something else: then this is the later command.
+	 */
+	bpf_tasks_cmdline(wire->tgid, cmdline);
+	record.cmdline = session_writer_cstring(converter->writer, cmdline);
+	return session_writer_put(converter->writer, &record, error);
+}
+
+static int convert_exit(struct bpf_converter *converter, const struct wire_exit *wire, struct error *error)
+{
+	struct record_exit record = {
+	    .header = {.type = RECORD_EXIT, .size = sizeof(record)},
+	    .time_ns = wire->time_ns,
+	    .pid = wire->tgid,
+	    .tid = wire->tid,
+	    .exit_code = wire->exit_code,
+	    .seq = wire->seq,
+	    .faults = wire->faults,
+	};
+
+	return session_writer_put(converter->writer, &record, error);
+}
+
+static int convert_call(struct bpf_converter *converter, const struct wire_call *wire, struct error *error)
+{
+	struct record_call record = {
+	    .header = {.type = RECORD_CALL, .size = sizeof(record)},
+	    .enter_ns = wire->enter_ns,
+	    .exit_ns = wire->exit_ns,
+	    .pid = wire->tgid,
+	    .tid = wire->tid,
+	    .source = RECORD_CALL_UPROBE,
+	};
+
+	if (wire->function >= converter->function_count) {
+		converter->invalid++;
+		return 0;
+	}
+	record.function = session_writer_cstring(converter->writer, converter->functions[wire->function]);
+	return session_writer_put(converter->writer, &record, error);
+}
+
+int bpf_convert(struct bpf_converter *converter, const void *data, size_t size, struct error *error)
+{
+	const struct wire_header *header = data;
+
+	if (size < sizeof(*header) || header->type >= sizeof(wire_sizes) / sizeof(wire_sizes[0]) ||
+	    !wire_sizes[header->type] || header->size != wire_sizes[header->type] || size < header->size) {
+		converter->invalid++;
+		return 0;
+	}
+	switch (header->type) {
+	case WIRE_OFFCPU:
+		return convert_offcpu(converter, data, error);
+	case WIRE_SAMPLE:
+		return convert_sample(converter, data, error);
+	case WIRE_TASK:
+		return convert_task(converter, data, error);
+	case WIRE_FORK:
+		return convert_fork(converter, data, error);
+	case WIRE_EXEC:
+		return convert_exec(converter, data, error);
+	case WIRE_EXIT:
+		return convert_exit(converter, data, error);
+	default:
+		return convert_call(converter, data, error);
+	}
+}

@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "collect/bpf_source.h"
+
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "base/array.h"
+#include "bpf/events.h"
+#include "bpf/settings.h"
+#include "collect/bpf_calls.h"
+#include "collect/bpf_convert.h"
+#include "collect/bpf_probe.h"
+#include "collect/bpf_stacks.h"
+#include "collect/bpf_tasks.h"
+#include "whyidle.skel.h"
+
+struct bpf_source {
+	struct bpf_source_options options;
+	struct whyidle_bpf *programs;
+	struct ring_buffer *ring;
+	struct bpf_calls calls;
+	struct bpf_stacks stacks;
+	struct bpf_converter converter;
+	struct {
+		ARRAY(struct bpf_link *)
+	} links, sample_links; /* NULL items are allowed */
+	struct {
+		ARRAY(uint32_t)
+	} pids; /* tracked before recording began */
+	bool attached, finished;
+
+	uint64_t events;
+	uint64_t lost[WIRE_LOSS_COUNT]; /* as told by loss records so far */
+	uint64_t losses_read_ns;        /* when that was read */
+	int poll_error;                 /* first error of the poll that is going on */
+	struct error *error;            /* where it goes */
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return time.tv_sec * 1000000000ULL + time.tv_nsec;
+}
+
+static void degraded(struct bpf_source *source, const char *what)
+{
+	if (source->options.degraded)
+		source->options.degraded(source->options.context, what);
+}
+
+/* ---- opening ---- */
+
+static int on_record(void *context, void *data, size_t size)
+{
+	struct bpf_source *source = context;
+	int err = bpf_convert(&source->converter, data, size, source->poll_error ? NULL : source->error);
+
+	source->events++;
+	if (err && !source->poll_error)
+		source->poll_error = err;
+	/* The rest is taken as well: a ring that is left full loses what comes next. */
+	return 0;
+}
+
+static void init_stacks(struct bpf_source *source)
+{
+	struct bpf_stacks *stacks = &source->stacks;
+	char line[200];
+	int err;
+
+	stacks->kernel_fds[0] = bpf_map__fd(source->programs->maps.kernel_stacks);
+	stacks->kernel_fds[1] = bpf_map__fd(source->programs->maps.kernel_stacks_second);
+	stacks->user_fds[0] = bpf_map__fd(source->programs->maps.user_stacks);
+	stacks->user_fds[1] = bpf_map__fd(source->programs->maps.user_stacks_second);
+	err = bpf_stacks_init(stacks);
+	if (!err)
+		return;
+	snprintf(line, sizeof(line),
+	         "kernel functions have no names, so waits are told apart less well (/proc/kallsyms: %s)",
+	         err == -EACCES ? "addresses are hidden, CAP_SYSLOG is needed" : strerror(-err));
+	degraded(source, line);
+}
+
+int bpf_source_open(struct bpf_source **result, const struct bpf_source_options *options, struct error *error)
+{
+	struct bpf_source *source;
+	long page = sysconf(_SC_PAGESIZE);
+	int err;
+
+	*result = NULL;
+	if (options->ring_bytes && (options->ring_bytes & (options->ring_bytes - 1) ||
+	                            options->ring_bytes < (uint64_t)page || options->ring_bytes > 1u << 30))
+		return error_set(error, -EINVAL,
+		                 "the BPF ring must be a power of two from %ld bytes to 1 GiB", page);
+	source = calloc(1, sizeof(*source));
+	if (!source)
+		return error_no_memory(error);
+	source->options = *options;
+	err = bpf_probe_load(&source->programs, options, error);
+	if (err)
+		goto fail;
+	source->ring = ring_buffer__new(bpf_map__fd(source->programs->maps.ring), on_record, source, NULL);
+	if (!source->ring) {
+		err = error_set(error, -errno, "cannot map the BPF ring: %s", strerror(errno));
+		goto fail;
+	}
+	init_stacks(source);
+	*result = source;
+	return 0;
+fail:
+	bpf_source_close(source);
+	return err;
+}
+
+/* ---- tracking and attaching ---- */
+
+/* Runs an iterator program once over all threads. Nothing happens if it was left out. */
+static int run_iterator(struct bpf_program *program)
+{
+	struct bpf_link *link;
+	char buffer[64];
+	ssize_t got;
+	int fd, err = 0;
+
+	if (bpf_program__fd(program) < 0)
+		return 0;
+	link = bpf_program__attach_iter(program, NULL);
+	if (!link)
+		return -errno;
+	fd = bpf_iter_create(bpf_link__fd(link));
+	if (fd < 0) {
+		err = -errno;
+	} else {
+		do {
+			got = read(fd, buffer, sizeof(buffer));
+		} while (got > 0 || (got < 0 && (errno == EINTR || errno == EAGAIN)));
+		if (got < 0)
+			err = -errno;
+		close(fd);
+	}
+	bpf_link__destroy(link);
+	return err;
+}
+
+static int adopt(struct bpf_source *source, struct error *error)
+{
+	int err = run_iterator(source->programs->progs.threads_adopted);
+
+	return err ? error_set(error, err, "cannot go over the threads of the system: %s", strerror(-err))
+	           : 0;
+}
+
+int bpf_source_track(struct bpf_source *source, uint32_t pid, struct error *error)
+{
+	uint32_t process = bpf_tasks_process(pid), *slot;
+	uint8_t one = 1;
+	int err;
+
+	if (!process)
+		return error_set(error, -ESRCH, "there is no process %u", pid);
+	err = bpf_map_update_elem(bpf_map__fd(source->programs->maps.tracked_processes), &process, &one,
+	                          BPF_ANY);
+	if (err)
+		return error_set(error, -errno, "cannot track process %u: %s", process, strerror(errno));
+	if (!source->attached) {
+		slot = array_add(&source->pids);
+		if (!slot)
+			return error_no_memory(error);
+		*slot = process;
+		return 0;
+	}
+	err = adopt(source, error);
+	return err ? err : bpf_tasks_write(process, now_ns(), source->converter.writer, error);
+}
+
+static int keep_link(struct bpf_source *source, struct bpf_link *link, struct error *error)
+{
+	struct bpf_link **slot = array_add(&source->links);
+
+	if (!slot) {
+		bpf_link__destroy(link);
+		return error_no_memory(error);
+	}
+	*slot = link;
+	return 0;
+}
+
+/* Attaches a tracepoint program. Left out ones, and failures of those that are not essential, are no error.
+ */
+static int attach(struct bpf_source *source, struct bpf_program *program, bool essential, struct error *error)
+{
+	struct bpf_link *link;
+	char line[128];
+
+	if (bpf_program__fd(program) < 0)
+		return 0;
+	link = bpf_program__attach(program);
+	if (link)
+		return keep_link(source, link, error);
+	if (essential)
+		return error_set(error, -errno, "cannot attach the BPF program %s: %s",
+		                 bpf_program__name(program), strerror(errno));
+	snprintf(line, sizeof(line), "the BPF program %s cannot be attached: %s", bpf_program__name(program),
+	         strerror(errno));
+	degraded(source, line);
+	return 0;
+}
+
+static int attach_tracepoints(struct bpf_source *source, struct error *error)
+{
+	struct whyidle_bpf *programs = source->programs;
+	const struct {
+		struct bpf_program *program;
+		bool essential;
+	} order[] = {
+	    {programs->progs.process_forked, true},    {programs->progs.process_exited, true},
+	    {programs->progs.process_executed, false}, {programs->progs.task_renamed, false},
+	    {programs->progs.sched_wakes, true},       {programs->progs.sched_switched, true},
+	    {programs->progs.user_fault, false},       {programs->progs.kernel_fault, false},
+	};
+	int err = 0;
+
+	for (size_t i = 0; i < sizeof(order) / sizeof(order[0]) && !err; i++)
+		err = attach(source, order[i].program, order[i].essential, error);
+	return err;
+}
+
+static int open_clock(int cpu, uint32_t period_ns)
+{
+	struct perf_event_attr attr = {
+	    .size = sizeof(attr),
+	    .type = PERF_TYPE_SOFTWARE,
+	    .config = PERF_COUNT_SW_CPU_CLOCK,
+	    .sample_period = period_ns,
+	    .exclude_idle = 1,
+	};
+
+	return syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+}
+
+/* A sampling clock on every CPU that is online. Without samples a recording is still worth having. */
+static void attach_samples(struct bpf_source *source)
+{
+	struct bpf_program *program = source->programs->progs.cpu_sampled;
+	int cpus = libbpf_num_possible_cpus(), err = 0, opened = 0;
+	struct bpf_link **slot, *link;
+	char line[128];
+
+	if (bpf_program__fd(program) < 0)
+		return;
+	for (int cpu = 0; cpu < cpus; cpu++) {
+		int fd = open_clock(cpu, source->options.sample_period_ns);
+
+		if (fd < 0) {
+			/* ENODEV: the CPU is off line. */
+			err = errno == ENODEV ? err : errno;
+			continue;
+		}
+		link = bpf_program__attach_perf_event(program, fd); /* owns fd if it succeeds */
+		slot = link ? array_add(&source->sample_links) : NULL;
+		if (slot) {
+			*slot = link;
+			opened++;
+			continue;
+		}
+		err = link ? ENOMEM : errno;
+		if (link)
+			bpf_link__destroy(link);
+		else
+			close(fd);
+	}
+	if (!err)
+		return;
+	snprintf(line, sizeof(line), "%s CPU samples: %s", opened ? "some CPUs have no" : "no",
+	         strerror(err));
+	degraded(source, line);
+}
+
+int bpf_source_attach(struct bpf_source *source, struct session_writer *writer, struct error *error)
+{
+	uint64_t now = now_ns();
+	uint32_t *pid;
+	int err;
+
+	if (source->attached)
+		return error_set(error, -EALREADY, "recording has begun already");
+	source->converter.writer = source->stacks.writer = writer;
+	source->converter.stacks = &source->stacks;
+	source->losses_read_ns = now;
+	err = attach_tracepoints(source, error);
+	if (err)
+		return err;
+	attach_samples(source);
+	source->attached = true;
+	/* From here on no thread can be missed: new ones are seen as they come, the others are found now. */
+	err = adopt(source, error);
+	array_for_each (pid, &source->pids) {
+		if (!err)
+			err = bpf_tasks_write(*pid, now, writer, error);
+	}
+	return err;
+}
+
+int bpf_source_attach_calls(struct bpf_source *source, const char *path, struct error *error)
+{
+	int attached = bpf_calls_attach(&source->calls, source->programs, path, error);
+
+	source->converter.functions = source->calls.names.items;
+	source->converter.function_count = source->calls.names.count;
+	return attached;
+}
+
+/* ---- running ---- */
+
+static uint64_t read_loss(const struct bpf_source *source, enum wire_loss cause)
+{
+	return __atomic_load_n(&source->programs->bss->losses[cause], __ATOMIC_RELAXED);
+}
+
+/* What was lost since this was last called lies between the two calls. */
+static int write_losses(struct bpf_source *source, struct error *error)
+{
+	static const struct {
+		enum wire_loss wire;
+		enum record_loss_cause cause;
+	} kinds[] = {
+	    {WIRE_LOSS_RING, RECORD_LOSS_BPF_RING},
+	    {WIRE_LOSS_STACK, RECORD_LOSS_STACKS},
+	    {WIRE_LOSS_STORAGE, RECORD_LOSS_STORAGE},
+	};
+	uint64_t next_start = now_ns();
+	int err = 0;
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		uint64_t lost = read_loss(source, kinds[i].wire);
+		struct record_loss record = {
+		    .header = {.type = RECORD_LOSS, .size = sizeof(record)},
+		    .start_ns = source->losses_read_ns,
+		    .end_ns = now_ns(),
+		    .count = lost - source->lost[kinds[i].wire],
+		    .cause = kinds[i].cause,
+		};
+
+		if (!record.count)
+			continue;
+		source->lost[kinds[i].wire] = lost;
+		err = session_writer_put(source->converter.writer, &record, err ? NULL : error) ?: err;
+	}
+	source->losses_read_ns = next_start;
+	return err;
+}
+
+int bpf_source_poll(struct bpf_source *source, struct error *error)
+{
+	int count, err;
+
+	source->poll_error = 0;
+	source->error = error;
+	count = ring_buffer__consume(source->ring);
+	source->error = NULL;
+	if (count < 0)
+		return error_set(error, count, "cannot read the BPF ring: %s", strerror(-count));
+	err = write_losses(source, source->poll_error ? NULL : error);
+	if (source->poll_error)
+		return source->poll_error;
+	return err ? err : count;
+}
+
+/* ---- ending ---- */
+
+static void detach(struct bpf_source *source)
+{
+	struct bpf_link **link;
+
+	array_for_each (link, &source->links) {
+		bpf_link__destroy(*link);
+	}
+	array_free(&source->links);
+	array_for_each (link, &source->sample_links) {
+		bpf_link__destroy(*link);
+	}
+	array_free(&source->sample_links);
+	bpf_calls_detach(&source->calls);
+}
+
+int bpf_source_finish(struct bpf_source *source, struct error *error)
+{
+	int err, result;
+
+	if (!source->attached || source->finished)
+		return 0;
+	source->finished = true;
+	detach(source);
+	source->programs->bss->recording_end_ns = now_ns();
+	/* Make room first: the intervals that are left go through the ring too. */
+	result = bpf_source_poll(source, error);
+	err = run_iterator(source->programs->progs.intervals_left);
+	if (err)
+		degraded(source, "threads that are still blocked at the end could not be listed");
+	if (result >= 0)
+		result = bpf_source_poll(source, error);
+	else
+		bpf_source_poll(source, NULL);
+	return result < 0 ? result : 0;
+}
+
+/* Time that the programs took, if the kernel counts it (sysctl kernel.bpf_stats_enabled). */
+static uint64_t program_time(const struct bpf_source *source)
+{
+	struct bpf_program *program;
+	uint64_t sum = 0;
+
+	bpf_object__for_each_program(program, source->programs->obj)
+	{
+		struct bpf_prog_info info = {0};
+		__u32 length = sizeof(info);
+
+		if (bpf_program__fd(program) >= 0 &&
+		    !bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &length))
+			sum += info.run_time_ns;
+	}
+	return sum;
+}
+
+void bpf_source_stats(const struct bpf_source *source, struct bpf_source_stats *stats)
+{
+	*stats = (struct bpf_source_stats){
+	    .events = source->events,
+	    .lost_ring = read_loss(source, WIRE_LOSS_RING),
+	    .lost_stack = read_loss(source, WIRE_LOSS_STACK),
+	    .lost_storage = read_loss(source, WIRE_LOSS_STORAGE),
+	    .lost_nest = read_loss(source, WIRE_LOSS_NEST),
+	    .stacks = source->stacks.count,
+	    .prog_ns = program_time(source),
+	};
+}
+
+void bpf_source_close(struct bpf_source *source)
+{
+	if (!source)
+		return;
+	detach(source);
+	ring_buffer__free(source->ring);
+	bpf_calls_free(&source->calls);
+	bpf_stacks_free(&source->stacks);
+	whyidle_bpf__destroy(source->programs);
+	array_free(&source->pids);
+	free(source);
+}

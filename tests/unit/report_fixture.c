@@ -128,13 +128,13 @@ static void add_starved_gaps(struct device_report *device)
 	fixture_link(gap, 1230, 1230, "main", "running", CAUSE_HOST_USER_CODE, ROLE_LAUNCHER, 300000);
 	link =
 	    fixture_link(gap, 1240, 1240, "loader-0", "running", CAUSE_HOST_USER_CODE, ROLE_WORKER, 14200000);
-	link->via = "main ← pt_data_pin";
+	link->via = "main ← pt_data_pin ← loader-0";
 	/* A second one of the same kind, which belongs to the same line. */
 	link =
 	    fixture_link(gap, 1240, 1240, "loader-0", "running", CAUSE_HOST_USER_CODE, ROLE_WORKER, 5000000);
-	link->via = "main ← pt_data_pin";
+	link->via = "main ← pt_data_pin ← loader-0";
 	link = fixture_link(gap, 1240, 1240, "loader-0", "blocked", CAUSE_WAIT_DISK, ROLE_WORKER, 1800000);
-	link->via = "main ← pt_data_pin";
+	link->via = "main ← pt_data_pin ← loader-0";
 	link->detail.syscall = "pread64";
 	link->detail.path = "/data/train/shard-000017.tar";
 	fixture_link(gap, 0, 0, "device", "device", CAUSE_DEVICE_FLOOR, ROLE_DEVICE, 2100);

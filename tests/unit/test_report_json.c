@@ -87,7 +87,7 @@ Test(report_json, starved)
 	cr_assert_null(json_object_get(at(report, "gpus/0/causes/1/detail"), "python"));
 	cr_assert_str_eq(text_at(report, "gpus/0/top_gaps/0/ended_by/launch"), "cudaLaunchKernel");
 	cr_assert(json_is_null(at(report, "gpus/0/top_gaps/1/ended_by")));
-	cr_assert_str_eq(text_at(report, "gpus/0/top_gaps/0/chain/1/via"), "main ← pt_data_pin");
+	cr_assert_str_eq(text_at(report, "gpus/0/top_gaps/0/chain/1/via"), "main ← pt_data_pin ← loader-0");
 	cr_assert_eq(integer_at(report, "findings/0/rank"), 1);
 	cr_assert_eq(integer_at(report, "findings/0/device"), 0);
 	cr_assert_eq(integer_at(report, "findings/0/idle_ns"), 2460000000);

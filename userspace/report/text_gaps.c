@@ -110,22 +110,44 @@ static void append_detail(char *line, size_t size, const struct cause_detail *de
 	}
 }
 
+/* Columns for the threads before the blamed one; none of them is cut for usual names. */
+#define VIA_COLUMN 80
+
+/* "main ← pt_data_pin ← loader-0 (1240/1240)". via may or may not end in the blamed thread itself. */
+static void print_who(char *buffer, size_t size, const struct chain_link *link)
+{
+	static const char arrow[] = " ← ";
+	char name[FORMAT_TEXT_SIZE(NAME_COLUMN)], shown[FORMAT_TEXT_SIZE(VIA_COLUMN)];
+	size_t length = link->via ? strlen(link->via) : 0, own = strlen(link->comm), used = 0;
+	char *via = NULL;
+
+	if (length > own && !strcmp(link->via + length - own, link->comm))
+		length -= own;
+	if (length >= strlen(arrow) && !strncmp(link->via + length - strlen(arrow), arrow, strlen(arrow)))
+		length -= strlen(arrow);
+	if (length)
+		via = strndup(link->via, length);
+	if (via)
+		used = (size_t)snprintf(buffer, size, "%s%s",
+		                        format_text(shown, sizeof(shown), via, VIA_COLUMN), arrow);
+	free(via);
+	format_text(name, sizeof(name), *link->comm ? link->comm : "?", NAME_COLUMN);
+	if (link->tid)
+		snprintf(buffer + used, size - used, "%s (%" PRIu32 "/%" PRIu32 ")", name, link->pid,
+		         link->tid);
+	else
+		snprintf(buffer + used, size - used, "the GPU");
+}
+
 static void print_stretch(const struct text *text, const struct stretch *stretch)
 {
 	enum { INDENT = 5, TIME = 8 };
 	const struct chain_link *link = stretch->link;
-	char time[FORMAT_FIGURE], via[FORMAT_TEXT_SIZE(80)], name[FORMAT_TEXT_SIZE(NAME_COLUMN)], who[160];
-	char line[2048];
+	char time[FORMAT_FIGURE], who[FORMAT_TEXT_SIZE(VIA_COLUMN + NAME_COLUMN) + 64], line[2048];
 
-	format_text(name, sizeof(name), *link->comm ? link->comm : "?", NAME_COLUMN);
-	if (link->tid)
-		snprintf(who, sizeof(who), "%s (%" PRIu32 "/%" PRIu32 ")", name, link->pid, link->tid);
-	else
-		snprintf(who, sizeof(who), "the GPU");
-	snprintf(line, sizeof(line), "%s%s%s: %s (%s) %s",
-	         link->via ? format_text(via, sizeof(via), link->via, 80) : "", link->via ? " ← " : "", who,
-	         cause_code_name(link->code), cause_role_name(link->role),
-	         link->state && link->tid ? link->state : "");
+	print_who(who, sizeof(who), link);
+	snprintf(line, sizeof(line), "%s: %s (%s) %s", who, cause_code_name(link->code),
+	         cause_role_name(link->role), link->state && link->tid ? link->state : "");
 	append_detail(line, sizeof(line), &link->detail);
 	fprintf(text->out, "%*s", INDENT, "");
 	format_right(text->out, format_duration(time, stretch->ns), TIME);

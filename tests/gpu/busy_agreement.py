@@ -150,8 +150,8 @@ def main():
             notes.append(f"whyidle: lost {', '.join(sorted({run['lost'] for run in ours}))}.")
         notes.append(f"{len(ours)} runs under whyidle, {len(theirs)} under torch.profiler, {args.steps} steps each.")
         verdicts = [row[-1] for row in rows] + [n for n in notes if n.startswith("FAIL")]
-        harness.finish(args, "Busy time against torch.profiler", harness.table(HEAD, rows),
-                       "\n".join([*notes, harness.counts(verdicts)]))
+        harness.finish(args, "Busy time against torch.profiler", harness.table(HEAD, rows), [f"- {n}" for n in notes],
+                       verdicts)
     return any(v.startswith("FAIL") for v in verdicts)
 
 

@@ -96,14 +96,11 @@ class Figures:
                    "rates": self.rates[key], "bare_rates": self.rates[program, "bare"], "ratios": ratios,
                    "wall_s": self.walls[key], "failures": self.failures[key], "limit": limit}
         if not ratios:
-            verdict = "FAIL: " + (self.failures[key] or ["no pair"])[0][:120] if mode.name == "record" else "-"
-            summary["verdict"] = verdict
+            summary["verdict"] = verdict = "FAIL" if mode.name == "record" else "-"
             return [program, mode.name, "-", "-", "-", limit or "-", verdict, 0, *["-"] * 5], summary
         middle, (low, high) = statistics.median(ratios), harness.bootstrap(ratios)
         operations, lost = self.evidence.get(key, ("-", "-"))
-        verdict = "-" if limit is None else "pass" if middle <= limit else "FAIL"
-        if self.failures[key]:
-            verdict += f" ({len(self.failures[key])} runs failed)"
+        verdict = "-" if limit is None else "pass" if middle <= limit and not self.failures[key] else "FAIL"
         summary |= {"median": middle, "interval": [low, high], "verdict": verdict, "operations_per_s": operations,
                     "lost": lost}
         return [program, mode.name, f"{middle:.3f}", harness.spread(ratios), f"{low:.3f}..{high:.3f}", limit or "-", verdict,
@@ -140,14 +137,14 @@ def main():
     args = harness.parse(p)
     scripts = harness.find_scripts(args.workloads, args.programs)
     modes, dice, figures = modes_of(args), random.Random(args.seed), Figures()
-    budget, stopped = harness.Budget(args.budget), ""
+    budget, notes = harness.Budget(args.budget), []
     harness.end_on_sigterm()
     try:
         for number in range(args.pairs):
             for program, script in scripts:
                 guess = len(modes) * (args.seconds + harness.STARTUP_S)
                 if not budget.fits(program, guess):
-                    stopped = f"no time left in round {number + 1} of {args.pairs}; "
+                    notes.append(f"- {program}: no time left in round {number + 1} of {args.pairs}")
                     continue
                 print(f"round {number + 1} {program}", flush=True)
                 before = budget.left()
@@ -157,8 +154,9 @@ def main():
         rows = [figures.row(program, mode) for program, _ in scripts for mode in modes if mode.kind != "bare"]
         (args.out / "cost.json").write_text(json.dumps([summary for _, summary in rows], indent=1) + "\n")
         verdicts = [summary["verdict"] for _, summary in rows]
+        notes += [f"- {program} {mode}: failed: {why}" for (program, mode), all_of in figures.failures.items() for why in all_of]
         harness.finish(args, f"Cost of recording, {args.seconds:g} s a run, seed {args.seed}",
-                       harness.table(HEAD, [cells for cells, _ in rows]), stopped + harness.counts(verdicts))
+                       harness.table(HEAD, [cells for cells, _ in rows]), notes, verdicts)
     return any(v.startswith("FAIL") for v in verdicts)
 
 

@@ -97,7 +97,9 @@ def main():
     finally:
         (args.out / "taken.json").write_text(json.dumps([dict(zip(HEAD, row)) for row in rows], indent=1) + "\n")
         verdicts = [row[1] for row in rows]
-        harness.finish(args, "CUPTI in use by the program itself", harness.table(HEAD, rows), harness.counts(verdicts))
+        shown = [[row[0], harness.short(row[1]), *row[2:]] for row in rows]
+        harness.finish(args, "CUPTI in use by the program itself", harness.table(HEAD, shown),
+                       harness.reasons((row[0], row[1]) for row in rows), verdicts)
     return any(v.startswith("FAIL") for v in verdicts)
 
 

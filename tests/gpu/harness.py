@@ -242,6 +242,15 @@ def table(head, rows):
     return "\n".join([lines[0], "|" + "|".join("-" * (w + 2) for w in width) + "|", *lines[1:]])
 
 
+def short(verdict):
+    """What of a verdict fits a table: the reason goes below it."""
+    return verdict.split(":")[0]
+
+
+def reasons(named_verdicts):
+    return [f"- {name}: {verdict}" for name, verdict in named_verdicts if ":" in verdict]
+
+
 def torch_versions():
     """Versions of PyTorch and of its CUDA, read without importing it (which takes seconds)."""
     try:
@@ -265,13 +274,14 @@ def machine():
             f"{len(os.sched_getaffinity(0))} CPUs; Python {platform.python_version()}; {torch_versions()}")
 
 
-def finish(args, title, body, summary):
-    """Prints the result last on stdout and, if asked, to the markdown file."""
-    text = f"{body}\n\n{summary}\n"
+def finish(args, title, body, notes, verdicts):
+    """Prints the result last on stdout and, if asked, to the markdown file; notes: lines below the table."""
+    text = "\n".join([body, "", *notes, *([""] if notes else []), counts(verdicts), ""])
     print(f"\n## {title}\n\n{text}", flush=True)
     if args.markdown:
         args.markdown.parent.mkdir(parents=True, exist_ok=True)
         command = shlex.join(["python3", "tests/gpu/" + os.path.basename(sys.argv[0]), *sys.argv[1:]])
+        command = command.replace(f"{ROOT}/", "")
         args.markdown.write_text(f"## {title}\n\n    {command}\n\n{machine()}\n\n{text}")
 
 

@@ -70,7 +70,7 @@ def shares(gpu):
 
 
 def short_row(result):
-    return [result["workload"], result["verdict"], *["-"] * (len(HEAD) - 2)]
+    return [result["workload"], harness.short(result["verdict"]), *["-"] * (len(HEAD) - 2)]
 
 
 def row_of(result):
@@ -175,9 +175,10 @@ def main():
     finally:
         (args.out / "workloads.json").write_text(json.dumps(results, indent=1) + "\n")
         verdicts = [r["verdict"] for r in results]
-        degraded = harness.degraded_lines([(r["workload"], r.get("report")) for r in results])
+        notes = harness.reasons((r["workload"], r["verdict"]) for r in results)
+        notes += harness.degraded_lines((r["workload"], r.get("report")) for r in results)
         harness.finish(args, f"Planted workloads, {args.seconds:g} s each",
-                       harness.table(HEAD, rows), "\n".join([*degraded, harness.counts(verdicts)]))
+                       harness.table(HEAD, rows), notes, verdicts)
     return any(v.startswith("FAIL") for v in verdicts)
 
 

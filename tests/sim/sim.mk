@@ -1,1 +1,67 @@
-# Stand-ins for libcuda, libcudart and libcupti, and the workloads that run on them.
+# Stand-ins for libcuda, libcudart and libcupti, and the workloads that run on them. No CUDA Toolkit needed.
+
+SIM       := $(BUILD)/sim
+SIM_LIB   := $(SIM)/lib
+SIM_CUDA  := $(SIM_LIB)/libcuda.so.1
+SIM_RUNTIME := $(SIM_LIB)/libcudart.so.13
+SIM_CUPTI := $(SIM_LIB)/libcupti.so.13
+SIM_CFLAGS := $(BASE_CFLAGS) -I. -fPIC
+# Found by the workloads and by whatever is loaded into them, before a real driver: old-style RPATH.
+SIM_RPATH := -Wl,--disable-new-dtags -Wl,-rpath,
+
+SIM_CUDA_OBJECTS := $(patsubst %.c,$(SIM)/obj/%.o,$(filter-out tests/sim/cuda/runtime.c,$(wildcard tests/sim/cuda/*.c)))
+SIM_CUPTI_OBJECTS := $(patsubst %.c,$(SIM)/obj/%.o,$(wildcard tests/sim/cupti/*.c))
+SIM_COMMON_OBJECTS := $(patsubst %.c,$(SIM)/obj/%.o,$(wildcard tests/sim/workloads/common_*.c))
+SIM_PROGRAMS := $(patsubst tests/sim/workloads/%.c,$(SIM)/%,$(filter-out tests/sim/workloads/common_%,$(wildcard tests/sim/workloads/*.c)))
+# The one program that must not even map a CUDA library.
+SIM_PLAIN_PROGRAMS := $(SIM)/no_cuda $(SIM)/many_events
+
+$(SIM)/obj/tests/sim/cuda/%.o $(SIM)/obj/tests/sim/cupti/%.o: SIM_CFLAGS += -fvisibility=hidden
+$(SIM)/obj/tests/sim/workloads/%.o: SIM_CFLAGS += -fno-omit-frame-pointer
+
+$(SIM)/obj/%.o: %.c
+	$(call say,CC,$<)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(SIM_CFLAGS) $(CFLAGS) -c $< -o $@
+
+$(SIM_CUDA): $(SIM_CUDA_OBJECTS)
+	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -shared -Wl,-soname,libcuda.so.1 -Wl,-z,defs $(LDFLAGS) $^ -lpthread -ldl -o $@
+	$(Q)ln -sf libcuda.so.1 $(SIM_LIB)/libcuda.so
+
+$(SIM_RUNTIME): $(SIM)/obj/tests/sim/cuda/runtime.o $(SIM_CUDA)
+	$(call say,LINK,$@)
+	$(Q)$(CC) -shared -Wl,-soname,libcudart.so.13 -Wl,-z,defs $(SIM_RPATH)'$$ORIGIN' $(LDFLAGS) $^ -lpthread -o $@
+	$(Q)ln -sf libcudart.so.13 $(SIM_LIB)/libcudart.so
+
+$(SIM_CUPTI): $(SIM_CUPTI_OBJECTS) $(SIM_CUDA)
+	$(call say,LINK,$@)
+	$(Q)$(CC) -shared -Wl,-soname,libcupti.so.13 -Wl,-z,defs $(SIM_RPATH)'$$ORIGIN' $(LDFLAGS) $^ -lpthread -o $@
+	$(Q)ln -sf libcupti.so.13 $(SIM_LIB)/libcupti.so
+
+$(SIM)/cupti_user: SIM_EXTRA = $(SIM_CUPTI)
+$(SIM)/cupti_user: $(SIM_CUPTI)
+
+$(filter-out $(SIM_PLAIN_PROGRAMS),$(SIM_PROGRAMS)): $(SIM)/%: $(SIM)/obj/tests/sim/workloads/%.o $(SIM_COMMON_OBJECTS) $(SIM_RUNTIME) $(SIM_CUDA)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) $(SIM_RPATH)'$$ORIGIN/lib' $(LDFLAGS) $(filter %.o,$^) $(SIM_EXTRA) $(SIM_RUNTIME) $(SIM_CUDA) -lpthread -o $@
+
+$(SIM_PLAIN_PROGRAMS): $(SIM)/%: $(SIM)/obj/tests/sim/workloads/%.o
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ -lpthread -o $@
+
+# The simulator's own test: no root needed.
+SIM_TEST := $(SIM)/selftest
+SIM_TEST_OBJECTS := $(patsubst %.c,$(SIM)/obj/%.o,$(wildcard tests/sim/selftest/*.c))
+$(SIM_TEST): $(SIM_TEST_OBJECTS) $(SIM_CUPTI) $(SIM_RUNTIME) $(SIM_CUDA)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) $(SIM_RPATH)'$$ORIGIN/lib' $(LDFLAGS) $^ -lpthread -ldl -o $@
+
+sim: $(SIM_CUDA) $(SIM_RUNTIME) $(SIM_CUPTI) $(SIM_PROGRAMS)
+
+sim-test: sim $(SIM_TEST)
+	$(Q)$(SIM_TEST)
+
+.PHONY: sim sim-test
+-include $(wildcard $(SIM)/obj/tests/sim/*/*.d)

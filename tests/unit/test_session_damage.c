@@ -388,6 +388,10 @@ Test(session_damage, lengths_are_not_believed)
 	header.raw_length = UINT32_MAX;
 	save_chunk(path, header, zeros, 8);
 	expect_bad_chunk(path, 1, "raw length");
+	header.raw_length = header.stored_length = 0;
+	save_chunk(path, header, zeros, 0);
+	expect_bad_chunk(path, 1, "no bytes for a record");
+	header.stored_length = 8;
 	header.raw_length = CHUNK_MAX_RAW + 1;
 	save_chunk(path, header, zeros, 8);
 	expect_bad_chunk(path, 1, "raw length just too large");

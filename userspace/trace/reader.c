@@ -16,7 +16,8 @@
 #include "trace/chunk.h"
 #include "trace/layout.h"
 
-#define SCAN_BLOCK 65536
+#define SCAN_BLOCK      65536
+#define SMALLEST_BUFFER 4096
 /*
  * Bytes of damaged chunks that are searched for other chunks, in all. Without a bound a file made of nested
  * chunk headers would cost the square of its size.
@@ -110,8 +111,10 @@ static int find_chunk(struct reader *reader, uint64_t *offset, uint64_t end)
 /* Makes the buffer hold at least `size` bytes; what was in it is gone. */
 static int reserve(struct reader *reader, struct buffer *buffer, size_t size)
 {
-	if (size <= buffer->capacity)
+	if (buffer->bytes && size <= buffer->capacity)
 		return 0;
+	if (size < SMALLEST_BUFFER)
+		size = SMALLEST_BUFFER;
 	free(buffer->bytes);
 	buffer->bytes = malloc(size);
 	buffer->capacity = buffer->bytes ? size : 0;

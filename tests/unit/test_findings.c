@@ -61,6 +61,21 @@ Test(findings, unknown_number_of_workers_is_not_claimed)
 	fixture_free(&analysis);
 }
 
+/* As many as there are would do: more of them is not the advice. */
+Test(findings, enough_workers_are_not_told_to_be_more)
+{
+	struct analysis analysis;
+	struct findings findings;
+
+	fixture_starved(&analysis);
+	analysis.devices.items[0].causes.items[0].group.enough = 2;
+	cr_assert_eq(findings_make(&findings, &analysis), 0);
+	cr_assert_not_null(
+	    strstr(findings.items[0].advice, "work further ahead (prefetch_factor): 2 are enough"));
+	findings_free(&findings);
+	fixture_free(&analysis);
+}
+
 Test(findings, lock_names_its_holder)
 {
 	struct analysis analysis;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
@@ -195,6 +196,67 @@ Test(report_json, full_disk_is_an_error)
 	cr_assert_not_null(strstr(error.text, "cannot write"));
 	fclose(out);
 	fixture_free(&analysis);
+}
+
+/* Exit status of the validator for a document. */
+static int schema_status(const char *arguments, const char *document)
+{
+	char command[256];
+	FILE *check;
+	int status;
+
+	snprintf(command, sizeof(command), "python3 tests/e2e/schema.py %s 2>/dev/null", arguments);
+	check = popen(command, "w");
+	cr_assert_not_null(check);
+	fputs(document, check);
+	status = pclose(check);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* The validator is worth something only if it refuses. */
+Test(report_json, validator_refuses_faults)
+{
+	char path[] = "/tmp/whyidle-schema-XXXXXX", arguments[128], strict[128];
+	static const char *const schema =
+	    "{\"type\": \"object\", \"required\": [\"a\"], \"properties\": {\"a\": {\"$ref\": "
+	    "\"#/$defs/n\"}, "
+	    "\"b\": {\"enum\": [\"x\", null]}, \"c\": {\"type\": \"array\", \"maxItems\": 1, \"items\": "
+	    "{\"type\": "
+	    "[\"string\", \"null\"]}}}, \"$defs\": {\"n\": {\"type\": \"integer\", \"minimum\": 0}}}";
+	static const char *const good[] = {"{\"a\": 0}", "{\"a\": 1, \"b\": null, \"c\": [\"s\"]}"};
+	static const char *const bad[] = {"[]",
+	                                  "{}",
+	                                  "{\"a\": -1}",
+	                                  "{\"a\": true}",
+	                                  "{\"a\": 1.5}",
+	                                  "{\"a\": 1, \"b\": \"y\"}",
+	                                  "{\"a\": 1, \"c\": [1]}",
+	                                  "{\"a\": 1, \"c\": [null, null]}",
+	                                  "{\"a\": "};
+	int fd;
+
+	if (access("tests/e2e/schema.py", R_OK))
+		cr_skip_test("not run from the root of the repository");
+	if (system("python3 -c '' 2>/dev/null"))
+		cr_skip_test("no python3");
+	fd = mkstemp(path);
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(write(fd, schema, strlen(schema)), (ssize_t)strlen(schema));
+	close(fd);
+	snprintf(arguments, sizeof(arguments), "%s -", path);
+	snprintf(strict, sizeof(strict), "--strict %s -", path);
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+		cr_expect_eq(schema_status(strict, good[i]), 0, "%s", good[i]);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		cr_expect_eq(schema_status(arguments, bad[i]), 1, "%s", bad[i]);
+	cr_expect_eq(schema_status(arguments, "{\"a\": 1, \"z\": 1}"), 0);
+	cr_expect_eq(schema_status(strict, "{\"a\": 1, \"z\": 1}"), 1);
+	/* A keyword that it does not know is refused, not passed over. */
+	fd = open(path, O_WRONLY | O_TRUNC);
+	cr_assert_eq(write(fd, "{\"oneOf\": []}", 13), 13);
+	close(fd);
+	cr_expect_eq(schema_status(arguments, "1"), 2);
+	unlink(path);
 }
 
 /* Every fixture against docs/report.schema.json; --strict also refuses what the schema does not mention. */

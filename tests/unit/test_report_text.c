@@ -279,6 +279,30 @@ Test(report_text, idle_without_a_finding_says_why)
 	fixture_free(&analysis);
 }
 
+/* The chain names the blamed thread once, whether or not `via` ends in it. */
+Test(report_text, chain_names_each_thread_once)
+{
+	static const char *const vias[] = {"main ← pt_data_pin ← loader-0", "main ← pt_data_pin", NULL};
+	struct analysis analysis;
+	struct chain_link *link;
+	char *text;
+
+	for (size_t i = 0; i < sizeof(vias) / sizeof(vias[0]); i++) {
+		fixture_empty(&analysis);
+		fixture_device(&analysis, "NVIDIA H200", 1000 * MS);
+		fixture_cause(&analysis.devices.items[0], CAUSE_WAIT_DISK, ROLE_WORKER, 1000 * MS);
+		link = fixture_link(fixture_gap(&analysis.devices.items[0], 0, "step"), 1240, 1240,
+		                    "loader-0", "blocked", CAUSE_WAIT_DISK, ROLE_WORKER, MS);
+		link->via = vias[i];
+		text = fixture_text(&analysis);
+		cr_assert_not_null(strstr(text, vias[i]
+		                                    ? "  main ← pt_data_pin ← loader-0 (1240/1240): wait.disk"
+		                                    : "  loader-0 (1240/1240): wait.disk"));
+		free(text);
+		fixture_free(&analysis);
+	}
+}
+
 /* No line is wider than asked for, whatever the names; the three sentences at the top may be. */
 static void check_width(const struct analysis *analysis, unsigned width)
 {

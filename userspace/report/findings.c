@@ -410,26 +410,42 @@ static int evidence_group(struct finding *finding, const struct worker_group *gr
 	                    group->enough);
 }
 
+const char *findings_holder_label(enum cause_code code)
+{
+	switch (code) {
+	case CAUSE_WAIT_LOCK:
+	case CAUSE_HOST_GIL:
+	case CAUSE_HOST_CUDA_LOCK:
+	case CAUSE_MEMORY_MMAP_LOCK:
+		return "held by";
+	case CAUSE_SCHED_CPU_CONTENTION:
+	case CAUSE_SCHED_AFFINITY:
+	case CAUSE_SCHED_THROTTLED:
+		return "the CPU went to";
+	default:
+		return "woken by";
+	}
+}
+
 static int evidence_detail(struct finding *finding, const struct cause *cause)
 {
 	const struct {
 		const char *label, *value;
 	} lines[] = {
-	    {"system call", cause->detail.syscall}, {"on", cause->detail.path},
-	    {"lock", cause->detail.lock},           {"held by", cause->detail.holder},
-	    {"in", cause->detail.function},         {"Python", cause->detail.python},
+	    {"system call", cause->detail.syscall},
+	    {"on", cause->detail.path},
+	    {"lock", cause->detail.lock},
+	    {findings_holder_label(cause->code), cause->detail.holder},
+	    {"in", cause->detail.function},
+	    {"Python", cause->detail.python},
 	};
 	char text[FORMAT_TEXT_SIZE(72)];
 	int err = 0;
 
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]) && !err; i++) {
-		const char *label = lines[i].label;
-
 		if (!lines[i].value)
 			continue;
-		if (cause->code == CAUSE_SCHED_CPU_CONTENTION && !strcmp(label, "held by"))
-			label = "the CPU went mostly to";
-		err = evidence_add(finding, "%s %s", label,
+		err = evidence_add(finding, "%s %s", lines[i].label,
 		                   format_text(text, sizeof(text), lines[i].value, 72));
 	}
 	if (!err && cause->waiter)

@@ -47,6 +47,9 @@ void findings_free(struct findings *findings);
 /* True if a device was idle so little that nothing of it becomes a finding. */
 bool findings_device_healthy(const struct device_report *device);
 
+/* What cause_detail.holder did: "held by", "woken by" or "the CPU went to". */
+const char *findings_holder_label(enum cause_code code);
+
 /* The names of a cause's threads, "loader-0, loader-1" or "python3 ×4", cut to `columns`. Returns `buffer`.
  */
 const char *findings_thread_names(char *buffer, size_t size, const struct cause *cause, unsigned columns);

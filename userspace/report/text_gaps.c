@@ -89,22 +89,24 @@ static int shown_from(uint64_t *least, const struct stretches *stretches, size_t
 }
 
 /* ": pread64 /data/x.bin, held by …": the most telling detail there is. */
-static void append_detail(char *line, size_t size, const struct cause_detail *detail)
+static void append_detail(char *line, size_t size, const struct chain_link *link)
 {
+	const struct cause_detail *detail = &link->detail;
 	char text[FORMAT_TEXT_SIZE(60)];
 	size_t used = strlen(line);
 	const char *separator = ": ";
 	const struct {
 		const char *label, *value;
 	} parts[] = {
-	    {"", detail->python}, {"", detail->function},  {"", detail->syscall},
-	    {"", detail->path},   {"lock ", detail->lock}, {"held by ", detail->holder},
+	    {"", detail->python}, {"", detail->function}, {"", detail->syscall},
+	    {"", detail->path},   {"lock", detail->lock}, {findings_holder_label(link->code), detail->holder},
 	};
 
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]) && used < size; i++) {
 		if (!parts[i].value)
 			continue;
-		used += (size_t)snprintf(line + used, size - used, "%s%s%s", separator, parts[i].label,
+		used += (size_t)snprintf(line + used, size - used, "%s%s%s%s", separator, parts[i].label,
+		                         *parts[i].label ? " " : "",
 		                         format_text(text, sizeof(text), parts[i].value, 60));
 		separator = ", ";
 	}
@@ -148,7 +150,7 @@ static void print_stretch(const struct text *text, const struct stretch *stretch
 	print_who(who, sizeof(who), link);
 	snprintf(line, sizeof(line), "%s: %s (%s) %s", who, cause_code_name(link->code),
 	         cause_role_name(link->role), link->state && link->tid ? link->state : "");
-	append_detail(line, sizeof(line), &link->detail);
+	append_detail(line, sizeof(line), link);
 	fprintf(text->out, "%*s", INDENT, "");
 	format_right(text->out, format_duration(time, stretch->ns), TIME);
 	fputs("  ", text->out);

@@ -54,5 +54,27 @@ veristat:
 	@echo 'veristat: skipped, the program veristat is not installed'
 endif
 
-.PHONY: check-vmlinux veristat
+# The BPF source against the running kernel (root).
+BPF_TEST := $(BUILD)/tests/bpf-source-test
+BPF_TEST_OBJECTS := $(BUILD)/obj/tests/e2e/test_bpf_source.o $(BUILD)/obj/tests/e2e/bpf_recording.o
+# The parts of userspace/ that it needs: this test can run while others do not build.
+BPF_TEST_PARTS := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard userspace/collect/bpf_*.c userspace/trace/*.c \
+	userspace/base/*.c) userspace/model/cuda_call.c)
+
+# With frame pointers, because it looks at its own user stacks.
+$(BUILD)/obj/tests/e2e/%.o: tests/e2e/%.c
+	$(call say,CC,$<)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(BASE_CFLAGS) -Iuserspace -I. $(CFLAGS) -fno-omit-frame-pointer -c $< -o $@
+
+$(BPF_TEST): $(BPF_TEST_OBJECTS) $(BPF_TEST_PARTS)
+	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) -rdynamic $^ -lbpf -lelf -lz -lzstd -lpthread -o $@
+
+bpf-test: $(BPF_TEST)
+	$(Q)./$(BPF_TEST)
+
+.PHONY: check-vmlinux veristat bpf-test
+-include $(BPF_TEST_OBJECTS:.o=.d)
 -include $(BPF_OBJECTS:.o=.d)

@@ -153,12 +153,27 @@ static int set_sizes(struct whyidle_bpf *programs, const struct plan *plan,
 	return err ?: bpf_map__set_max_entries(programs->maps.thread_table, 1);
 }
 
+/*
+ * For tests of degraded recordings: WHYIDLE_BPF_WITHOUT names, separated by commas, programs that are treated
+ * as if the kernel refused them, or "task_storage".
+ */
+static bool treated_as_refused(const char *name)
+{
+	const char *without = secure_getenv("WHYIDLE_BPF_WITHOUT");
+	size_t length = strlen(name);
+
+	for (const char *at = without; at && *at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+		if (!strncmp(at, name, length) && (!at[length] || at[length] == ','))
+			return true;
+	}
+	return false;
+}
+
 /* Loads the programs of the plan, or only the one with index `only` to see if it can be; -1: all. */
 static int plan_load(const struct plan *plan, const struct bpf_source_options *options, int only,
                      struct whyidle_bpf **loaded)
 {
-	LIBBPF_OPTS(bpf_object_open_opts, open_options, .object_name = "whyidle");
-	struct whyidle_bpf *programs = whyidle_bpf__open_opts(&open_options);
+	struct whyidle_bpf *programs = whyidle_bpf__open();
 	int err;
 
 	if (!programs)
@@ -171,7 +186,11 @@ static int plan_load(const struct plan *plan, const struct bpf_source_options *o
 		bool wanted = only >= 0 ? only == (int)i : !plan->left_out[i];
 
 		err = program ? bpf_program__set_autoload(program, wanted) : -ENOENT;
+		if (wanted && treated_as_refused(programs_known[i].name))
+			err = -EPERM;
 	}
+	if (!plan->thread_table && treated_as_refused("task_storage"))
+		err = -EPERM;
 	if (!err)
 		err = whyidle_bpf__load(programs);
 	if (err || only >= 0)

@@ -7,7 +7,6 @@
 #include <linux/capability.h>
 #include <linux/perf_event.h>
 #include <stdio.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -86,14 +85,6 @@ static void on_missing(void *context, const char *what)
 	snprintf(trial->missing + used, sizeof(trial->missing) - used, "%s%s", used ? "; " : "", what);
 }
 
-static int silent(enum libbpf_print_level level, const char *format, va_list args)
-{
-	(void)level;
-	(void)format;
-	(void)args;
-	return 0;
-}
-
 /* Loads the very programs that `record` loads. */
 static void check_bpf_load(struct doctor_report *report)
 {
@@ -107,7 +98,6 @@ static void check_bpf_load(struct doctor_report *report)
 	struct doctor_check *check;
 	struct error error = {0};
 
-	libbpf_set_print(silent);
 	if (bpf_source_open(&source, &options, &error)) {
 		check = doctor_add(report, "bpf_load", DOCTOR_MISSING,
 		                   "the BPF programs cannot be loaded: %s", error.text);

@@ -125,10 +125,12 @@ void text_devices(const struct text *text)
 
 /* ---- how it was recorded ---- */
 
+#define LABEL_COLUMNS 13
+
 static void print_fact(const struct text *text, const char *label, const char *value)
 {
-	fprintf(text->out, "  %-10s ", label);
-	format_wrapped(text->out, value, text->width, 13, 13);
+	fprintf(text->out, "  %-*s ", LABEL_COLUMNS - 3, label);
+	format_wrapped(text->out, value, text->width, LABEL_COLUMNS, LABEL_COLUMNS);
 }
 
 static const char *timeline_words(const char *timeline)
@@ -165,13 +167,15 @@ void text_recording(const struct text *text)
 {
 	const struct analysis *analysis = text->analysis;
 	const struct device_report *device;
-	char line[512], command[FORMAT_TEXT_SIZE(70)], tier[FORMAT_TEXT_SIZE(8)],
+	char line[512], command[FORMAT_TEXT_SIZE(160)], tier[FORMAT_TEXT_SIZE(8)],
 	    source[FORMAT_TEXT_SIZE(16)];
 	char time[FORMAT_FIGURE];
 
 	text_heading(text, "How it was recorded");
 	if (analysis->command)
-		print_fact(text, "command", format_text(command, sizeof(command), analysis->command, 70));
+		print_fact(
+		    text, "command",
+		    format_text(command, sizeof(command), analysis->command, text->width - LABEL_COLUMNS));
 	format_text(tier, sizeof(tier), analysis->tier ? analysis->tier : "not known", 9);
 	format_text(source, sizeof(source), analysis->source ? analysis->source : "session", 16);
 	snprintf(line, sizeof(line), "%s, tier %s, %s, %s long", source, tier,

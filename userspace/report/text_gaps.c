@@ -8,7 +8,7 @@
 #include "report/text.h"
 
 #define GAPS_MOST     5 /* without --verbose */
-#define STRETCH_MOST  8 /* stretches of one chain without --verbose */
+#define STRETCH_MOST  8 /* stretches of one chain without --verbose, each at least 1 % of its gap */
 #define KERNEL_COLUMN 60
 #define NAME_COLUMN   24
 
@@ -165,8 +165,11 @@ static int print_chain(const struct text *text, const struct gap_report *gap)
 	size_t hidden = 0;
 	int err = stretches_make(&stretches, gap);
 
-	if (!err)
-		err = shown_from(&least, &stretches, text->verbose ? SIZE_MAX : STRETCH_MOST);
+	if (!err && !text->verbose) {
+		err = shown_from(&least, &stretches, STRETCH_MOST);
+		if (least < (gap->end_ns - gap->start_ns) / 100)
+			least = (gap->end_ns - gap->start_ns) / 100;
+	}
 	array_for_each (stretch, &stretches) {
 		if (err)
 			break;

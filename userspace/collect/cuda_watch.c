@@ -18,6 +18,7 @@ struct watched {
 	uint32_t pid;
 	uint32_t seen;      /* number of the look that last saw it */
 	bool settled;       /* nothing more to find out */
+	bool told_mapped;   /* options.mapped was called */
 	uint64_t mapped_ns; /* when CUDA was first seen in it, 0 not yet */
 	uint64_t image;     /* process_image() at that time */
 };
@@ -134,11 +135,13 @@ static void look_at(struct cuda_watch *watch, struct watched *process, uint64_t 
 	struct cuda_library libraries[MAX_LIBRARIES];
 	enum bridge_state state = BRIDGE_ABSENT;
 	const char *text = "";
+	bool running;
 	size_t count;
 
 	if (watch->options.server)
 		state = bridge_server_state(watch->options.server, process->pid, &text);
-	if (state == BRIDGE_RUNNING || state == BRIDGE_ENDED) {
+	running = state == BRIDGE_RUNNING || state == BRIDGE_ENDED;
+	if (running && !watch->options.mapped) {
 		process->settled = true;
 		note_cuda(watch, process, now_ns);
 		return;
@@ -148,7 +151,13 @@ static void look_at(struct cuda_watch *watch, struct watched *process, uint64_t 
 	count = process_cuda_libraries(process->pid, libraries, MAX_LIBRARIES);
 	if (!has_driver(libraries, count))
 		return;
+	if (watch->options.mapped && !process->told_mapped)
+		watch->options.mapped(watch->options.context, process->pid, libraries, count);
+	process->told_mapped = true;
+	process->settled = running;
 	note_cuda(watch, process, now_ns);
+	if (running)
+		return;
 	if (state != BRIDGE_FAILED &&
 	    now_ns - process->mapped_ns < (state == BRIDGE_ABSENT ? ABSENT_GRACE_NS : STARTING_GRACE_NS))
 		return;

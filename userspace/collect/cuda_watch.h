@@ -20,6 +20,9 @@ struct cuda_watch;
 struct cuda_watch_options {
 	uint32_t root_pid;                  /* the recorded command */
 	const struct bridge_server *server; /* NULL: no bridges at all */
+	/* A process has CUDA mapped, whatever its bridge does; called once for each process. NULL is allowed.
+	 */
+	void (*mapped)(void *context, uint32_t pid, const struct cuda_library *libraries, size_t count);
 	/*
 	 * A process has CUDA mapped but no working bridge; called once for each process. `state` and `text`
 	 * are what is known of its bridge.

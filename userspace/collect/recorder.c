@@ -175,9 +175,16 @@ static void attach_uprobes(struct recorder *recorder, uint32_t pid, const struct
 			degrade(recorder, "no probes on the CUDA calls in %s of process %u: %s",
 			        libraries[i].name, pid, error.text);
 	}
-	if (attached)
-		degrade(recorder, "CUDA calls of process %u are seen by %d probes in its libraries only", pid,
-		        attached);
+	if (attached > 0)
+		say(recorder, "%d probes on the CUDA calls of process %u", attached, pid);
+}
+
+static void on_cuda_mapped(void *context, uint32_t pid, const struct cuda_library *libraries, size_t count)
+{
+	struct recorder *recorder = context;
+
+	if (recorder->bpf)
+		attach_uprobes(recorder, pid, libraries, count);
 }
 
 static void on_cuda_without_bridge(void *context, uint32_t pid, enum bridge_state state, const char *text,
@@ -198,7 +205,9 @@ static void on_cuda_without_bridge(void *context, uint32_t pid, enum bridge_stat
 	(void)text;
 	if (state != BRIDGE_FAILED)
 		degrade(recorder, "no GPU timeline for process %u (%s): %s", pid, name, why);
-	if (recorder->bpf && recorder->options->uprobes != RECORDER_UPROBES_NEVER)
+	if (recorder->bpf && recorder->options->uprobes == RECORDER_UPROBES_NEVER)
+		degrade(recorder, "no CUDA calls for process %u (%s): --uprobes never", pid, name);
+	if (recorder->bpf && recorder->options->uprobes == RECORDER_UPROBES_AUTO)
 		attach_uprobes(recorder, pid, libraries, count);
 }
 
@@ -427,6 +436,8 @@ static int prepare(struct recorder *recorder, struct error *error)
 		return err;
 	watch.root_pid = recorder->launch.pid;
 	watch.server = recorder->server;
+	if (recorder->options->uprobes == RECORDER_UPROBES_ALWAYS)
+		watch.mapped = on_cuda_mapped;
 	recorder->watch = cuda_watch_open(&watch);
 	return recorder->watch ? 0 : error_no_memory(error);
 }

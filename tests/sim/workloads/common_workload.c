@@ -146,23 +146,41 @@ uint64_t idle_within(const struct workload *workload, uint64_t start_ns, uint64_
 	return sum;
 }
 
-void interval_add(struct interval_list *list, uint64_t start_ns, uint64_t end_ns)
+struct stall stall_begin(void)
 {
+	struct stall stall = {.delay_ns = run_delay_ns()};
+
+	stall.start_ns = now_ns();
+	return stall;
+}
+
+void stall_end(struct stall_list *list, struct stall stall)
+{
+	stall.end_ns = now_ns();
+	stall.delay_ns = run_delay_ns() - stall.delay_ns;
 	if (list->count == list->capacity) {
 		list->capacity = list->capacity ? 2 * list->capacity : 1024;
 		list->items = realloc(list->items, list->capacity * sizeof(*list->items));
 		check(list->items, "realloc");
 	}
-	list->items[list->count++] = (struct sim_interval){start_ns, end_ns};
+	list->items[list->count++] = stall;
 }
 
-uint64_t intervals_idle(const struct workload *workload, const struct interval_list *list)
+uint64_t stalls_planted(const struct workload *workload, const struct stall_list *list, uint64_t *delay_ns)
 {
-	uint64_t sum = 0;
+	uint64_t planted = 0, delayed = 0;
 
-	for (size_t i = 0; i < list->count; i++)
-		sum += idle_within(workload, list->items[i].start_ns, list->items[i].end_ns);
-	return sum;
+	for (size_t i = 0; i < list->count; i++) {
+		const struct stall *stall = &list->items[i];
+		uint64_t idle = idle_within(workload, stall->start_ns, stall->end_ns);
+		uint64_t delay = stall->delay_ns < idle ? stall->delay_ns : idle;
+
+		planted += idle - delay;
+		delayed += delay;
+	}
+	if (delay_ns)
+		*delay_ns = delayed;
+	return planted;
 }
 
 static void write_threads(FILE *file, const struct workload *workload)
@@ -194,9 +212,9 @@ static void write_truth(FILE *file, const struct workload *workload)
 	fprintf(file,
 	        "{\"workload\": \"%s\", \"expected_code\": \"%s\", \"expected_role\": \"%s\", \"simulated\": true, "
 	        "\"start_ns\": %" PRIu64 ", \"end_ns\": %" PRIu64 ", \"busy_ns\": %" PRIu64 ", \"idle_ns\": %" PRIu64
-	        ", \"planted_ns\": %" PRIu64 ", \"steps\": %" PRIu64 "%s",
+	        ", \"planted_ns\": %" PRIu64 ", \"contended_ns\": %" PRIu64 ", \"steps\": %" PRIu64 "%s",
 	        workload->name, workload->expected_code, workload->expected_role, start, end, busy,
-	        end - start - busy, workload->planted_ns, workload->steps, workload->extra);
+	        end - start - busy, workload->planted_ns, workload->contended_ns, workload->steps, workload->extra);
 	write_threads(file, workload);
 	fputs("}\n", file);
 }

@@ -9,6 +9,8 @@
  *	busy_ns            length of the union of all kernels, copies and memsets in that window
  *	idle_ns            end_ns - start_ns - busy_ns
  *	planted_ns         idle time that the plant caused: see the comment at the top of each workload
+ *	contended_ns       idle time in the same places that comes from other load on the machine (0 if it has the
+ *	                   CPUs to itself), not in planted_ns
  *	steps              training steps in the window
  *	pids, threads      processes and threads (pid, tid, name, role) that take part
  */
@@ -22,8 +24,14 @@
 
 #include "tests/sim/cuda_sim.h"
 
-struct interval_list {
-	struct sim_interval *items;
+/* A stretch of the calling thread in which the plant holds it up. */
+struct stall {
+	uint64_t start_ns, end_ns;
+	uint64_t delay_ns; /* part of it in which the thread could have run but had no CPU (schedstat) */
+};
+
+struct stall_list {
+	struct stall *items;
 	size_t count, capacity;
 };
 
@@ -39,7 +47,7 @@ struct workload {
 	const char *truth;
 	uint64_t deadline_ns;
 	uint64_t steps;
-	uint64_t planted_ns;
+	uint64_t planted_ns, contended_ns;
 	struct sim_interval *busy; /* the device's own account, after workload_account */
 	size_t busy_count;
 	struct workload_thread threads[32];
@@ -77,9 +85,14 @@ void check_cuda(cudaError_t error, const char *what);
 /* The same for anything else: message with errno. */
 void check(bool good, const char *what);
 
-void interval_add(struct interval_list *list, uint64_t start_ns, uint64_t end_ns);
-/* Sum of idle_within over all of them. */
-uint64_t intervals_idle(const struct workload *workload, const struct interval_list *list);
+/* Around the code that the plant is; begin returns what end needs. */
+struct stall stall_begin(void);
+void stall_end(struct stall_list *list, struct stall stall);
+/*
+ * GPU idle time in the stalls that is not run delay: what the plant itself caused, however busy the machine was.
+ * *delay_ns (may be NULL) receives the rest: idle time that other load on the machine added.
+ */
+uint64_t stalls_planted(const struct workload *workload, const struct stall_list *list, uint64_t *delay_ns);
 
 /* Computes until the thread has used that much CPU time; returns a value that depends on all of it. */
 uint64_t compute_for(uint64_t duration_cpu_ns);

@@ -3,7 +3,8 @@
  * Planted: after each step main takes a mutex that the thread "flusher" holds most of the time. The flusher
  * sleeps for 12 ms while it holds it, lets go and sleeps for 1 ms without it.
  *
- * planted_ns: GPU idle time within main's pthread_mutex_lock.
+ * planted_ns: GPU idle time within main's pthread_mutex_lock, without its run delay (time between the wake-up and
+ * running again).
  */
 #include <pthread.h>
 #include <sys/syscall.h>
@@ -41,18 +42,18 @@ static void *flush_logs(void *unused)
 	return unused;
 }
 
-static __attribute__((noinline)) void record_step(struct interval_list *stalls)
+static __attribute__((noinline)) void record_step(struct stall_list *stalls)
 {
-	uint64_t start = now_ns();
+	struct stall stall = stall_begin();
 
 	pthread_mutex_lock(&log_lock);
-	interval_add(stalls, start, now_ns());
+	stall_end(stalls, stall);
 	pthread_mutex_unlock(&log_lock);
 }
 
 int main(int argc, char **argv)
 {
-	struct interval_list stalls = {0};
+	struct stall_list stalls = {0};
 	struct workload workload;
 	struct gpu_step step;
 	pthread_t flusher;
@@ -74,6 +75,6 @@ int main(int argc, char **argv)
 	stop = true;
 	pthread_mutex_unlock(&log_lock);
 	pthread_join(flusher, NULL);
-	workload.planted_ns = intervals_idle(&workload, &stalls);
+	workload.planted_ns = stalls_planted(&workload, &stalls, &workload.contended_ns);
 	return workload_end(&workload);
 }

@@ -5,10 +5,13 @@
  * but is kept waiting for the CPU about twice as long. Every other CPU that main may use gets a hog as well (at
  * most 3), so that no idle CPU next door makes the pinning itself the cause.
  *
- * planted_ns: run delay (schedstat: runnable but not running) of main from before the synchronising call until
- * after the launch of the next step's first kernel, cut to the GPU idle time in that span. In the call main is
- * blocked, not runnable, until the step ends, so all of the delay falls into the gap.
- * host_work_ns: CPU time of the work itself within the gaps.
+ * planted_ns: run delay (schedstat: runnable but not running) of main in the gaps, in two parts. From the return
+ * of the synchronising call until after the launch of the next step's first kernels main never blocks, so its run
+ * delay there is exact; it is cut to the idle time of that span. Before, from entering the call until its return,
+ * it is the run delay cut to the idle time of that span: main is blocked until the step ends and runnable
+ * afterwards.
+ * contended_ns: 0, being kept waiting is the plant itself.
+ * host_work_ns: CPU time of the work in the gaps.
  */
 #include <inttypes.h>
 #include <sched.h>
@@ -23,11 +26,6 @@
 #define HOST_WORK_NS 3000000
 #define HOGS         2
 #define MOST_OTHERS  3
-
-struct gap {
-	uint64_t start_ns, end_ns; /* before the synchronisation, after the next launch */
-	uint64_t delay_ns;
-};
 
 static __attribute__((noinline)) uint64_t post_process(void)
 {
@@ -60,58 +58,71 @@ static pid_t start_hog(int cpu)
 		compute_for(100000000);
 }
 
-int main(int argc, char **argv)
+/* Hogs on main's CPU (the last one allowed) and on others. Returns how many, and main's CPU. */
+static int start_hogs(struct workload *workload, pid_t *hogs, int *main_cpu)
 {
-	struct gap *gaps = NULL;
-	size_t capacity = 0;
-	struct workload workload;
-	struct gpu_step step;
-	pid_t hogs[HOGS + MOST_OTHERS];
-	int hog_count = 0, cpu = -1;
 	cpu_set_t allowed;
-	uint64_t sum = 0, before = 0, delay_before = 0;
+	int count = 0;
 
-	workload_begin(&workload, argc, argv, "sched.cpu_contention", "launcher");
-	workload_name_self(&workload, workload.name, "launcher");
 	check(!sched_getaffinity(0, sizeof(allowed), &allowed), "sched_getaffinity");
 	for (int i = 0; i < CPU_SETSIZE; i++)
-		cpu = CPU_ISSET(i, &allowed) ? i : cpu;
-	while (hog_count < HOGS)
-		hogs[hog_count++] = start_hog(cpu);
-	for (int i = 0; i < cpu && hog_count < HOGS + MOST_OTHERS; i++)
+		*main_cpu = CPU_ISSET(i, &allowed) ? i : *main_cpu;
+	while (count < HOGS)
+		hogs[count++] = start_hog(*main_cpu);
+	for (int i = 0; i < *main_cpu && count < HOGS + MOST_OTHERS; i++)
 		if (CPU_ISSET(i, &allowed))
-			hogs[hog_count++] = start_hog(i);
-	for (int i = 0; i < hog_count; i++)
-		workload_add_thread(&workload, hogs[i], hogs[i], "hog", "process");
-	pin(cpu);
-	gpu_step_create(&step, "_Z12train_kernelPfS_i", 1000000, 4);
-	for (workload_start(&workload); workload_goes_on(&workload); workload.steps++) {
-		gpu_step_launch(&step);
-		if (before) {
-			if (workload.steps >= capacity) {
-				capacity = capacity ? 2 * capacity : 1024;
-				gaps = realloc(gaps, capacity * sizeof(*gaps));
-				check(gaps, "realloc");
-			}
-			gaps[workload.steps - 1] =
-			    (struct gap){before, now_ns(), run_delay_ns() - delay_before};
-		}
-		before = now_ns();
-		delay_before = run_delay_ns();
-		CUDA(cudaStreamSynchronize(step.stream));
-		sum ^= post_process();
-	}
-	workload_account(&workload);
-	for (int i = 0; i < hog_count; i++) {
+			hogs[count++] = start_hog(i);
+	for (int i = 0; i < count; i++)
+		workload_add_thread(workload, hogs[i], hogs[i], "hog", "process");
+	return count;
+}
+
+static void end_hogs(const pid_t *hogs, int count)
+{
+	for (int i = 0; i < count; i++) {
 		kill(hogs[i], SIGKILL);
 		waitpid(hogs[i], NULL, 0);
 	}
-	for (uint64_t i = 0; i + 1 < workload.steps; i++) {
-		uint64_t idle = idle_within(&workload, gaps[i].start_ns, gaps[i].end_ns);
+}
 
-		workload.planted_ns += gaps[i].delay_ns < idle ? gaps[i].delay_ns : idle;
+/* Run delay in the stalls, as far as the GPU was idle. */
+static uint64_t delay_in_idle(const struct workload *workload, const struct stall_list *stalls)
+{
+	uint64_t delay;
+
+	stalls_planted(workload, stalls, &delay);
+	return delay;
+}
+
+int main(int argc, char **argv)
+{
+	struct stall_list returns = {0}, works = {0};
+	struct stall stall;
+	struct workload workload;
+	struct gpu_step step;
+	pid_t hogs[HOGS + MOST_OTHERS];
+	int hog_count, cpu = 0;
+	uint64_t sum = 0;
+
+	workload_begin(&workload, argc, argv, "sched.cpu_contention", "launcher");
+	workload_name_self(&workload, workload.name, "launcher");
+	hog_count = start_hogs(&workload, hogs, &cpu);
+	pin(cpu);
+	gpu_step_create(&step, "_Z12train_kernelPfS_i", 1000000, 4);
+	gpu_step_launch(&step);
+	for (workload_start(&workload); workload_goes_on(&workload); workload.steps++) {
+		stall = stall_begin();
+		CUDA(cudaStreamSynchronize(step.stream));
+		stall_end(&returns, stall);
+		stall = stall_begin();
+		sum ^= post_process();
+		gpu_step_launch(&step);
+		stall_end(&works, stall);
 	}
+	workload_account(&workload);
+	end_hogs(hogs, hog_count);
+	workload.planted_ns = delay_in_idle(&workload, &returns) + delay_in_idle(&workload, &works);
 	snprintf(workload.extra, sizeof(workload.extra), ", \"host_work_ns\": %" PRIu64 ", \"checksum\": %u",
-	         (workload.steps - 1) * (uint64_t)HOST_WORK_NS, (unsigned int)sum);
+	         workload.steps * (uint64_t)HOST_WORK_NS, (unsigned int)sum);
 	return workload_end(&workload);
 }

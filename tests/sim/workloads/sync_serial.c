@@ -2,7 +2,8 @@
 /*
  * Planted: main synchronises after each step and then computes for 6 ms before it launches the next one.
  *
- * planted_ns: GPU idle time within prepare_next_step, from the synchronising call's return to the first launch.
+ * planted_ns: GPU idle time within prepare_next_step, which begins when the synchronising call has returned and
+ * ends before the first launch, without its run delay.
  */
 #include "tests/sim/workloads/common_workload.h"
 
@@ -15,7 +16,7 @@ static __attribute__((noinline)) uint64_t prepare_next_step(void)
 
 int main(int argc, char **argv)
 {
-	struct interval_list stalls = {0};
+	struct stall_list stalls = {0};
 	struct workload workload;
 	struct gpu_step step;
 	uint64_t sum = 0;
@@ -24,16 +25,16 @@ int main(int argc, char **argv)
 	workload_name_self(&workload, workload.name, "launcher");
 	gpu_step_create(&step, "_Z12train_kernelPfS_i", 1000000, 4);
 	for (workload_start(&workload); workload_goes_on(&workload); workload.steps++) {
-		uint64_t start;
+		struct stall stall;
 
 		gpu_step_launch(&step);
 		CUDA(cudaStreamSynchronize(step.stream));
-		start = now_ns();
+		stall = stall_begin();
 		sum ^= prepare_next_step();
-		interval_add(&stalls, start, now_ns());
+		stall_end(&stalls, stall);
 	}
 	workload_account(&workload);
-	workload.planted_ns = intervals_idle(&workload, &stalls);
+	workload.planted_ns = stalls_planted(&workload, &stalls, &workload.contended_ns);
 	snprintf(workload.extra, sizeof(workload.extra), ", \"checksum\": %u", (unsigned int)sum);
 	return workload_end(&workload);
 }

@@ -4,8 +4,10 @@
 #
 #   tests/gpu/all.sh [--budget SECONDS] [--workloads DIR] [--whyidle FILE] STEP…
 #
-# STEP is NAME, NAME@SECONDS (a budget of its own) or NAME:ARGUMENTS, with NAME one of workloads, cost, busy, taken:
-#   tests/gpu/all.sh --budget 560 'workloads@200:--keep a1' 'cost@300:--programs a5 --pairs 5' busy taken
+# STEP is NAME, NAME@SECONDS (a budget of its own) or NAME:ARGUMENTS, with NAME one of workloads, cost, busy, taken, or
+# run, whose arguments are a whole command:
+#   tests/gpu/all.sh --budget 560 'workloads@200:--keep a1' 'cost@300:--programs a5 --pairs 5' busy taken \
+#       'run@60:python3 tests/gpu/bridge_cost.py --rounds 3'
 # Without a STEP: all of them. Tables come last on stdout. Everything is left in build/gpu; logs, tables and sessions also go,
 # packed into at most 7 files of less than 16 MiB, to $OUT (build/gpu/out if unset), anew after each step.
 set -u
@@ -63,10 +65,12 @@ for step in "$@"; do
 		own=${name#*@} name=${name%@*}
 		((own < limit)) && limit=$own
 	fi
+	script=
 	case $name in
 	workloads | cost) script=$name.py && [[ -n $workloads ]] && arguments=(--workloads "$workloads" "${arguments[@]}") ;;
 	busy) script=busy_agreement.py ;;
 	taken) script=cupti_taken.py ;;
+	run) ;;
 	*) echo "$0: unknown step $name" >&2 && failed=1 && continue ;;
 	esac
 	label=$name
@@ -82,8 +86,9 @@ for step in "$@"; do
 		continue
 	fi
 	echo "== $name: at most $limit s, at $SECONDS s of $budget"
-	timeout -k "$grace" "$limit" "$python" "tests/gpu/$script" --whyidle "$whyidle" --out "$work/$name" --budget $((limit - 10)) \
-		--markdown "$work/$name.md" "${arguments[@]}" >"$work/$name.log" 2>&1
+	[[ -z $script ]] || arguments=("$python" "tests/gpu/$script" --whyidle "$whyidle" --out "$work/$name" \
+		--budget $((limit - 20)) --markdown "$work/$name.md" "${arguments[@]}")
+	timeout -k "$grace" "$limit" "${arguments[@]}" >"$work/$name.log" 2>&1 </dev/null
 	status=$?
 	echo "== $name: exit $status, at $SECONDS s"
 	((status == 0)) || failed=1
@@ -97,8 +102,8 @@ done
 		if [[ -s $work/$name.md ]]; then
 			head -c 4500 "$work/$name.md"
 		else
-			echo "== $name left no table; its last lines:"
-			tail -n 8 "$work/$name.log" | cut -c 1-300
+			echo "== $name: last lines"
+			tail -n 20 "$work/$name.log" | cut -c 1-300
 		fi
 		echo
 	done

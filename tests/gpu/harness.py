@@ -22,7 +22,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 STARTUP_S = 25      # what a PyTorch program takes outside its measured phase, before one has been timed
 REPORT_LIMIT_S = 120
-RECORD_LIMIT_S = 120  # beyond the measured phase
+RECORD_LIMIT_S = 60  # beyond the measured phase
 
 # What reading a report of an unexpected form raises: it spoils one result, not the whole run.
 UNEXPECTED = (KeyError, IndexError, TypeError, ValueError, AttributeError, OSError)
@@ -114,15 +114,21 @@ def signal_group(process, number):
 
 def end_group(process):
     """First as Ctrl-C would, so that a recorder can finish its file, then harder; nothing of the group is left."""
-    for number, patience in (signal.SIGINT, 15), (signal.SIGTERM, 5), (signal.SIGKILL, 10):
-        if process.poll() is not None:
-            break
-        signal_group(process, number)
+    try:
+        for number, patience in (signal.SIGINT, 8), (signal.SIGTERM, 3):
+            if process.poll() is not None:
+                break
+            signal_group(process, number)
+            try:
+                process.wait(patience)
+            except subprocess.TimeoutExpired:
+                pass
+    finally:  # also when this is itself ended meanwhile
+        signal_group(process, signal.SIGKILL)
         try:
-            process.wait(patience)
+            process.wait(5)
         except subprocess.TimeoutExpired:
-            pass
-    signal_group(process, signal.SIGKILL)
+            pass  # stuck in the kernel: nothing more can be done
 
 
 def run(command, limit_s, folder, name, environment=None):

@@ -188,7 +188,7 @@ class Workloads(Folder):
         self.assertTrue(select.select([reader], [], [], 60)[0], "the workload was not started")
         pid = int(os.read(reader, 20))
         process.terminate()
-        self.assertIn("0 passed, 0 failed", process.communicate(timeout=60)[0])
+        self.assertIn("0 passed, 1 failed", process.communicate(timeout=60)[0])
         with self.assertRaises(ProcessLookupError):
             os.kill(pid, 0)
 
@@ -198,6 +198,15 @@ class Running(Folder):
         done = harness.run([sys.executable, "-c", "import time; print(1, flush=True); time.sleep(99)"], 1, self.folder, "x")
         self.assertTrue(done.timed_out)
         self.assertEqual((done.stdout, done.status), ("1\n", -2))
+
+    def test_nothing_is_left_of_a_program_that_ignores_signals(self):
+        deaf = "import signal; [signal.signal(s, signal.SIG_IGN) for s in (2, 15)]; "
+        code = deaf + "import subprocess, sys; print(subprocess.Popen(['sleep', '99']).pid, flush=True); sys.stdin.close(); " \
+                      "signal.pause()"
+        done = harness.run([sys.executable, "-c", code], 1, self.folder, "x")
+        self.assertEqual((done.timed_out, done.status), (True, -9))
+        state = pathlib.Path(f"/proc/{int(done.stdout)}/stat")  # gone, or a zombie that nobody has waited for yet
+        self.assertTrue(not state.exists() or state.read_text().rsplit(")", 1)[1].split()[0] == "Z")
 
     def test_missing_program(self):
         done = harness.run([self.folder / "nothing"], 5, self.folder, "x")
@@ -339,12 +348,13 @@ class All(Folder):
             ["bash", self.folder / "tree/tests/gpu/all.sh", "--budget", "300", "--workloads", self.folder / "programs",
              "--whyidle", self.whyidle, "workloads:--only a5 --seconds 0 --keep a5",
              "cost@200:--programs a5 --pairs 1 --seconds 0 --no-profiler --variant 'two words=A=1 --slow'",
-             "cost:--programs a5 --pairs 1 --seconds 0 --no-profiler", "nonsense"],
+             "cost:--programs a5 --pairs 1 --seconds 0 --no-profiler", "nonsense", "run:echo 'a  b' $((1 + 1))"],
             capture_output=True, text=True, timeout=200, env={**os.environ, "OUT": str(out)})
         self.assertEqual(done.returncode, 1, done.stdout + done.stderr)  # for the unknown step
         self.assertLessEqual(len(done.stdout[done.stdout.rindex("== cost-2"):]), 12000)
         self.assertEqual(done.stdout.count("1 passed, 0 failed"), 3, done.stdout)
         self.assertIn("two words", done.stdout)
+        self.assertIn("== run: last lines\na  b 2\n", done.stdout)
         self.assertEqual({p.name for p in out.iterdir()}, {"logs.tar.gz", "tables.md", "kept-a5_right.tar.gz"})
         with tarfile.open(out / "logs.tar.gz") as logs:
             self.assertIn("./workloads/a5_right/report-json.stdout", logs.getnames())

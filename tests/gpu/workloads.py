@@ -149,36 +149,33 @@ def main():
     p.add_argument("--keep", action="append", default=[], metavar="NAME", help="keep this one's session (may repeat)")
     p.add_argument("--option", action="append", default=[], help="option for whyidle record (may repeat)")
     args = harness.parse(p)
-    scripts = harness.find_scripts(args.workloads, args.only)
-    budget, results, rows = harness.Budget(args.budget), [], []
+    scripts, rows = harness.find_scripts(args.workloads, args.only), {}
+    budget, results = harness.Budget(args.budget), []
     harness.end_on_sigterm()
     try:
         for name, script in scripts:
+            result = {"workload": name, "verdict": "FAIL: not finished"}
+            results.append(result)
             if not budget.fits("workload", (args.seconds + harness.STARTUP_S) * (1 + args.bare)):
-                results.append({"workload": name, "verdict": "skip: no time left"})
-                rows.append(short_row(results[-1]))
+                result["verdict"] = "skip: no time left"
                 continue
             print(f"{name} …", flush=True)
             with_start = budget.left()
-            result = {"workload": name}
             try:
                 one_workload(args, budget, script, result)
-                row = row_of(result)
+                rows[name] = row_of(result)
             except harness.UNEXPECTED as odd:
                 result["verdict"] = f"FAIL: {odd!r}"
-                row = short_row(result)
             budget.took("workload", with_start - budget.left())
             keep_session(args, name, result)
             print(f"{name}: {result['verdict']}", flush=True)
-            results.append(result)
-            rows.append(row)
     finally:
         (args.out / "workloads.json").write_text(json.dumps(results, indent=1) + "\n")
         verdicts = [r["verdict"] for r in results]
         notes = harness.reasons((r["workload"], r["verdict"]) for r in results)
         notes += harness.degraded_lines((r["workload"], r.get("report")) for r in results)
         harness.finish(args, f"Planted workloads, {args.seconds:g} s each",
-                       harness.table(HEAD, rows), notes, verdicts)
+                       harness.table(HEAD, [rows.get(r["workload"]) or short_row(r) for r in results]), notes, verdicts)
     return any(v.startswith("FAIL") for v in verdicts)
 
 

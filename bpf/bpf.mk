@@ -75,6 +75,22 @@ $(BPF_TEST): $(BPF_TEST_OBJECTS) $(BPF_TEST_PARTS)
 bpf-test: $(BPF_TEST)
 	$(Q)./$(BPF_TEST)
 
-.PHONY: check-vmlinux veristat bpf-test
--include $(BPF_TEST_OBJECTS:.o=.d)
+# What recording costs.
+BPF_BENCH := $(BUILD)/tests/bpf-source-bench
+
+$(BUILD)/obj/tests/bench/%.o: tests/bench/%.c
+	$(call say,CC,$<)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(BASE_CFLAGS) -Iuserspace -I. $(CFLAGS) -c $< -o $@
+
+$(BPF_BENCH): $(BUILD)/obj/tests/bench/bench_bpf_source.o $(BPF_TEST_PARTS)
+	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) $^ -lbpf -lelf -lz -lzstd -o $@
+
+bpf-bench: $(BPF_BENCH)
+	$(Q)./$(BPF_BENCH)
+
+.PHONY: check-vmlinux veristat bpf-test bpf-bench
+-include $(BPF_TEST_OBJECTS:.o=.d) $(BUILD)/obj/tests/bench/bench_bpf_source.d
 -include $(BPF_OBJECTS:.o=.d)

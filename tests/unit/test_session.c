@@ -338,6 +338,37 @@ Test(session, longer_headers_and_unknown_chunks_are_skipped)
 	image_free(&file);
 }
 
+/* What a reader says about a damaged chunk rests on the spans in the headers. */
+Test(session, headers_tell_the_span_of_events)
+{
+	const char *path = fixture_path("session");
+	struct session_writer *writer = open_writer(path);
+	struct record_call call = {.header = {.type = RECORD_CALL, .size = sizeof(call)}, .enter_ns = 9000};
+	struct record_offcpu offcpu = fixture_offcpu(&(uint64_t){1}, 5000);
+	struct record_task task = {.header = {.type = RECORD_TASK, .size = sizeof(task)}, .time_ns = 10};
+	struct chunk_header first, end;
+	struct image file;
+
+	cr_assert_eq(session_writer_put(writer, &task, NULL), 0);
+	cr_assert_eq(session_writer_put(writer, &call, NULL), 0);
+	cr_assert_eq(session_writer_put(writer, &offcpu, NULL), 0);
+	cr_assert_eq(session_writer_flush(writer, NULL), 0);
+	offcpu = fixture_offcpu(&(uint64_t){1}, 4000);
+	cr_assert_eq(session_writer_put(writer, &offcpu, NULL), 0);
+	close_writer(writer);
+	file = image_load(path);
+	memcpy(&first, file.bytes + sizeof(struct session_header), sizeof(first));
+	cr_assert_eq(first.start_ns, 5000);
+	cr_assert_eq(first.end_ns, 9000, "the end of the call is not known");
+	memcpy(&end, file.bytes + file.size - sizeof(end), sizeof(end));
+	cr_assert_eq(end.type, CHUNK_END);
+	cr_assert_eq(end.start_ns, 4000);
+	cr_assert_eq(end.end_ns, 9000);
+	cr_assert_eq(end.sequence, 2);
+	cr_assert_eq(end.first_record, 4);
+	image_free(&file);
+}
+
 static uint64_t same_hash(const void *bytes, size_t length)
 {
 	(void)bytes, (void)length;

@@ -430,6 +430,22 @@ Test(session_damage, lengths_are_not_believed)
 	expect_bad_chunk(path, 1, "unknown coding");
 }
 
+/* The bounds that keep an allocation small. */
+Test(session_damage, lengths_have_bounds)
+{
+	struct chunk_header chunk = {.type = CHUNK_RECORDS, .raw_length = CHUNK_MAX_RAW};
+
+	chunk_seal(&chunk);
+	cr_assert(chunk_header_intact(&chunk));
+	chunk.raw_length++;
+	chunk_seal(&chunk);
+	cr_assert_not(chunk_header_intact(&chunk));
+	chunk.raw_length = 0;
+	chunk.stored_length = CHUNK_MAX_RAW + 1;
+	chunk.header_crc = chunk_crc(&chunk, offsetof(struct chunk_header, header_crc));
+	cr_assert_not(chunk_header_intact(&chunk));
+}
+
 /* A chunk of one good record and one that is not; `count` is where a tail's count goes. */
 static void check_malformed(uint16_t type, uint32_t size, uint32_t bytes, uint32_t count, uint32_t lost,
                             const char *what)

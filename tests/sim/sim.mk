@@ -53,14 +53,20 @@ $(SIM_PLAIN_PROGRAMS): $(SIM)/%: $(SIM)/obj/tests/sim/workloads/%.o
 
 # The simulator's own test: no root needed.
 SIM_TEST := $(SIM)/selftest
-SIM_TEST_OBJECTS := $(patsubst %.c,$(SIM)/obj/%.o,$(wildcard tests/sim/selftest/*.c))
+SIM_TEST_INJECTED := $(SIM_LIB)/libinject.so
+SIM_TEST_OBJECTS := $(patsubst %.c,$(SIM)/obj/%.o,$(filter-out %/inject.c,$(wildcard tests/sim/selftest/*.c)))
+
+$(SIM_TEST_INJECTED): $(SIM)/obj/tests/sim/selftest/inject.o $(SIM_CUDA)
+	$(call say,LINK,$@)
+	$(Q)$(CC) -shared -Wl,-soname,libinject.so $(LDFLAGS) $^ -o $@
+
 $(SIM_TEST): $(SIM_TEST_OBJECTS) $(SIM_CUPTI) $(SIM_RUNTIME) $(SIM_CUDA)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(SIM_RPATH)'$$ORIGIN/lib' $(LDFLAGS) $^ -lpthread -ldl -o $@
 
 sim: $(SIM_CUDA) $(SIM_RUNTIME) $(SIM_CUPTI) $(SIM_PROGRAMS)
 
-sim-test: sim $(SIM_TEST)
+sim-test: $(SIM_TEST) $(SIM_TEST_INJECTED)
 	$(Q)$(SIM_TEST)
 
 .PHONY: sim sim-test

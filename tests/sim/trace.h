@@ -3,8 +3,8 @@
  * How the simulated libcuda and libcudart tell the simulated libcupti what happens. It stands for the private
  * interface between NVIDIA's driver and CUPTI.
  *
- * Correlation ids: each outermost API call of a thread takes a new one; calls inside it (a driver call made by
- * the runtime) and the operations that it submits share that id.
+ * Correlation ids: each outermost API call of a thread takes a new one; calls inside it (a driver call made
+ * by the runtime) and the operations that it submits share that id.
  */
 #ifndef WHYIDLE_SIM_TRACE_H
 #define WHYIDLE_SIM_TRACE_H
@@ -18,7 +18,7 @@
 
 /* An API call under way; lives on the caller's stack. */
 struct sim_call {
-	uint64_t start; /* tracer's time, 0: not traced */
+	uint64_t start;        /* tracer's time, 0: not traced */
 	uint32_t domain, cbid; /* CUPTI's numbers */
 	uint32_t correlation;
 };
@@ -41,7 +41,7 @@ struct sim_work {
 	const void *source;
 	uint64_t bytes;
 	uint8_t copy_kind, source_kind, target_kind; /* CUPTI_ABI_MEMCPY_*, CUPTI_ABI_MEMORY_* */
-	uint8_t value; /* memset */
+	uint8_t value;                               /* memset */
 	bool asynchronous;
 	void *staging; /* freed once done, or NULL */
 	uint32_t graph;

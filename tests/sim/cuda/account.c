@@ -71,11 +71,13 @@ static void write_account(FILE *file, uint32_t device, const struct account *acc
 	for (size_t i = 0; i < account->count; i++)
 		busy += account->intervals[i].end_ns - account->intervals[i].start_ns;
 	fprintf(file,
-	        "{\"device\": %" PRIu32 ", \"first_ns\": %" PRIu64 ", \"last_ns\": %" PRIu64 ", \"busy_ns\": %" PRIu64
-	        ", \"idle_ns\": %" PRIu64 ", \"dropped\": %" PRIu64 ",\n  \"operations\": {\"kernel\": %" PRIu64
-	        ", \"memcpy\": %" PRIu64 ", \"memset\": %" PRIu64 "},\n  \"busy\": [",
-	        device, account->first_ns, account->last_ns, busy, account->last_ns - account->first_ns - busy,
-	        account->dropped, account->operations[SIM_KERNEL], account->operations[SIM_COPY],
+	        "{\"device\": %" PRIu32 ", \"first_ns\": %" PRIu64 ", \"last_ns\": %" PRIu64
+	        ", \"busy_ns\": %" PRIu64 ", \"idle_ns\": %" PRIu64 ", \"dropped\": %" PRIu64
+	        ",\n  \"operations\": {\"kernel\": %" PRIu64 ", \"memcpy\": %" PRIu64 ", \"memset\": %" PRIu64
+	        "},\n  \"busy\": [",
+	        device, account->first_ns, account->last_ns, busy,
+	        account->last_ns - account->first_ns - busy, account->dropped,
+	        account->operations[SIM_KERNEL], account->operations[SIM_COPY],
 	        account->operations[SIM_MEMSET]);
 	for (size_t i = 0; i < account->count; i++)
 		fprintf(file, "%s[%" PRIu64 ",%" PRIu64 "]", i ? "," : "", account->intervals[i].start_ns,
@@ -84,8 +86,8 @@ static void write_account(FILE *file, uint32_t device, const struct account *acc
 }
 
 /*
- * busy_ns: length of the union of kernels, copies and memsets; idle_ns: the rest between first_ns (start of the
- * first operation) and last_ns (end of the last one). Operations that had not finished are not counted.
+ * busy_ns: length of the union of kernels, copies and memsets; idle_ns: the rest between first_ns (start of
+ * the first operation) and last_ns (end of the last one). Operations that had not finished are not counted.
  */
 void account_write(const char *path)
 {

@@ -22,7 +22,8 @@ static uint64_t transfer_ns(uint64_t bytes, uint64_t speed)
 	return COPY_SETUP_NS + bytes * 1000 / (sim_options.copy_mbps * speed);
 }
 
-static struct sim_work copy_work(uint8_t kind, void *target, const void *source, size_t bytes, bool asynchronous)
+static struct sim_work copy_work(uint8_t kind, void *target, const void *source, size_t bytes,
+                                 bool asynchronous)
 {
 	return (struct sim_work){
 	    .kind = SIM_COPY,

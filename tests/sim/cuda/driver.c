@@ -196,7 +196,8 @@ static CUresult find_function(const char *symbol, void **function, int *status)
 	if (!symbol || !function)
 		return CUDA_ERROR_INVALID_VALUE;
 	*function = NULL;
-	library = dladdr(&whyidle_simulated_gpu, &self) ? dlopen(self.dli_fname, RTLD_NOW | RTLD_NOLOAD) : NULL;
+	library =
+	    dladdr(&whyidle_simulated_gpu, &self) ? dlopen(self.dli_fname, RTLD_NOW | RTLD_NOLOAD) : NULL;
 	for (size_t i = 0; library && !*function && i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
 		snprintf(name, sizeof(name), "%s%s", symbol, suffixes[i]);
 		*function = dlsym(library, name);
@@ -299,7 +300,8 @@ static CUresult check_device(CUdevice device, const void *target)
 		return CUDA_ERROR_NOT_INITIALIZED;
 	if (!target)
 		return CUDA_ERROR_INVALID_VALUE;
-	return device >= 0 && (uint32_t)device < sim_options.devices ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+	return device >= 0 && (uint32_t)device < sim_options.devices ? CUDA_SUCCESS
+	                                                             : CUDA_ERROR_INVALID_DEVICE;
 }
 
 static CUresult device_get(CUdevice *device, int ordinal)

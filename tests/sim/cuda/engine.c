@@ -202,7 +202,8 @@ static void move_bytes(const struct sim_work *work)
 		memset(work->target, work->value, work->bytes);
 }
 
-/* Effects of an operation whose time is over. Lock not held: the head of a started stream stays where it is. */
+/* Effects of an operation whose time is over. Lock not held: the head of a started stream stays where it is.
+ */
 static void carry_out(const struct sim_stream *stream, const struct sim_op *op)
 {
 	const struct sim_tracer *tracer = sim_tracer();
@@ -254,8 +255,8 @@ static void *clock_thread(void *unused)
 }
 
 /*
- * A GPU does not compete for CPUs: the clock thread may run anywhere whatever the program was pinned to, wakes
- * exactly, and goes before ordinary threads where that is allowed.
+ * A GPU does not compete for CPUs: the clock thread may run anywhere whatever the program was pinned to,
+ * wakes exactly, and goes before ordinary threads where that is allowed.
  */
 static void *clock_thread_main(void *unused)
 {

@@ -4,12 +4,13 @@
  * hold when its time is over.
  *
  * Operations have exact times that no host scheduling can disturb: an operation starts at the latest of its
- * submission plus SIM_START_NS, the end of the one before plus its floor, the end of what it depends on and the
- * moment its copy engine is free, and ends after its duration. Only that the host learns of it takes until the
- * clock thread has run. Kernels of different streams overlap; each direction of copies has one engine.
+ * submission plus SIM_START_NS, the end of the one before plus its floor, the end of what it depends on and
+ * the moment its copy engine is free, and ends after its duration. Only that the host learns of it takes
+ * until the clock thread has run. Kernels of different streams overlap; each direction of copies has one
+ * engine.
  *
- * An operation counts as done once its bytes were moved and its record was given to the tracer, in this order.
- * One lock guards streams, events and operations; functions say if the caller must hold it.
+ * An operation counts as done once its bytes were moved and its record was given to the tracer, in this
+ * order. One lock guards streams, events and operations; functions say if the caller must hold it.
  */
 #ifndef WHYIDLE_SIM_ENGINE_H
 #define WHYIDLE_SIM_ENGINE_H
@@ -17,10 +18,10 @@
 #include "tests/sim/cuda_sim.h"
 #include "tests/sim/trace.h"
 
-#define SIM_MAX_DEVICES   16
-#define SIM_QUEUE_DEPTH   1024 /* operations of a stream that may wait; a launch beyond that blocks */
-#define SIM_DEFAULT_ID    7    /* CUPTI's number of the default stream */
-#define SIM_FIRST_ID      13   /* and of the first one that a program creates */
+#define SIM_MAX_DEVICES    16
+#define SIM_QUEUE_DEPTH    1024 /* operations of a stream that may wait; a launch beyond that blocks */
+#define SIM_DEFAULT_ID     7    /* CUPTI's number of the default stream */
+#define SIM_FIRST_ID       13   /* and of the first one that a program creates */
 #define SIM_GRAPH_FLOOR_NS 500
 
 struct sim_options {
@@ -74,13 +75,13 @@ struct sim_event {
 struct sim_stream {
 	uint32_t magic, id, flags;
 	struct sim_context *context;
-	struct sim_stream *next;  /* of the context, all that ever were */
+	struct sim_stream *next;        /* of the context, all that ever were */
 	struct sim_stream *active_next; /* of the engine: streams with work */
 	bool active;
 	struct sim_op *head, *tail;
-	uint32_t submitted;    /* seq of the last operation put in */
-	uint32_t done;         /* seq of the last finished one; futex word, read without the lock */
-	uint32_t waiters;      /* threads that sleep on it */
+	uint32_t submitted; /* seq of the last operation put in */
+	uint32_t done;      /* seq of the last finished one; futex word, read without the lock */
+	uint32_t waiters;   /* threads that sleep on it */
 	uint64_t last_end_ns;
 	struct sim_graph *capture; /* operations go there instead */
 };
@@ -108,8 +109,8 @@ int engine_start(void);
 
 /*
  * Puts `work` into a stream, with the waits that legacy default stream semantics ask for and `wait` (stream
- * NULL: none). event: stamped when reached, may be NULL. Takes over work->staging, also on failure. Blocks while
- * the stream is full. Returns false if memory ran out.
+ * NULL: none). event: stamped when reached, may be NULL. Takes over work->staging, also on failure. Blocks
+ * while the stream is full. Returns false if memory ran out.
  */
 bool engine_submit(struct sim_stream *stream, const struct sim_work *work, uint32_t correlation,
                    struct sim_event *event, struct sim_point wait);

@@ -37,8 +37,8 @@ CUfunction simKernelCreate(const char *name, uint64_t duration_ns)
 	return kernel;
 }
 
-static CUresult launch(CUfunction kernel, const uint32_t grid[3], const uint32_t block[3], uint32_t shared_bytes,
-                       CUstream handle)
+static CUresult launch(CUfunction kernel, const uint32_t grid[3], const uint32_t block[3],
+                       uint32_t shared_bytes, CUstream handle)
 {
 	CUresult error;
 	struct sim_stream *stream = sim_find_stream(handle, &error);
@@ -175,8 +175,9 @@ static CUresult graph_launch(CUgraphExec exec, CUstream handle)
 	if (stream->capture)
 		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 	sim_spend(2 * sim_options.launch_ns);
-	return engine_submit_all(stream, exec->works, exec->count, sim_correlation()) ? CUDA_SUCCESS
-	                                                                               : CUDA_ERROR_OUT_OF_MEMORY;
+	return engine_submit_all(stream, exec->works, exec->count, sim_correlation())
+	           ? CUDA_SUCCESS
+	           : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 static CUresult exec_destroy(CUgraphExec exec)

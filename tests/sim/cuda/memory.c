@@ -134,9 +134,9 @@ static CUresult allocate(void **pointer, size_t bytes, enum sim_memory kind)
 		if (error)
 			return error;
 	}
-	*pointer = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-	                MAP_PRIVATE | MAP_ANONYMOUS | (kind == SIM_MEMORY_DEVICE ? MAP_NORESERVE : MAP_POPULATE), -1,
-	                0);
+	*pointer = mmap(
+	    NULL, bytes, PROT_READ | PROT_WRITE,
+	    MAP_PRIVATE | MAP_ANONYMOUS | (kind == SIM_MEMORY_DEVICE ? MAP_NORESERVE : MAP_POPULATE), -1, 0);
 	if (*pointer == MAP_FAILED) {
 		*pointer = NULL;
 		return CUDA_ERROR_OUT_OF_MEMORY;

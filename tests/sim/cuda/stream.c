@@ -208,7 +208,7 @@ static CUresult submit_marker(CUstream handle, struct sim_event *stamp, struct s
 	if (stream->capture)
 		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 	return engine_submit(stream, &marker, sim_correlation(), stamp, wait) ? CUDA_SUCCESS
-	                                                                       : CUDA_ERROR_OUT_OF_MEMORY;
+	                                                                      : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 static CUresult event_record(CUevent event, CUstream stream)
@@ -244,8 +244,8 @@ static CUresult event_elapsed(float *milliseconds, CUevent start, CUevent end)
 		return CUDA_ERROR_NOT_INITIALIZED;
 	if (!milliseconds)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!valid_event(start) || !valid_event(end) || !event_point(start).stream || !event_point(end).stream ||
-	    (start->flags | end->flags) & CU_EVENT_DISABLE_TIMING)
+	if (!valid_event(start) || !valid_event(end) || !event_point(start).stream ||
+	    !event_point(end).stream || (start->flags | end->flags) & CU_EVENT_DISABLE_TIMING)
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (!engine_reached(event_point(start)) || !engine_reached(event_point(end)))
 		return CUDA_ERROR_NOT_READY;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The simulated libcupti.so.13: the part of CUPTI that the bridge uses, with the real one's rules. Records are
- * made only for kinds and functions that are enabled.
+ * The simulated libcupti.so.13: the part of CUPTI that the bridge uses, with the real one's rules. Records
+ * are made only for kinds and functions that are enabled.
  *
- * Known hazards of the real library are kept as checks: cuptiFinalize after functions were selected one by one
- * corrupts the heap there, so it aborts here.
+ * Known hazards of the real library are kept as checks: cuptiFinalize after functions were selected one by
+ * one corrupts the heap there, so it aborts here.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -74,7 +74,8 @@ static uint64_t timestamp(void)
 	return clock ? clock() : read_clock(CLOCK_REALTIME);
 }
 
-/* Device times are CLOCK_MONOTONIC; this moves them onto the clock of the records, by nothing if it is the same. */
+/* Device times are CLOCK_MONOTONIC; this moves them onto the clock of the records, by nothing if it is the
+ * same. */
 static int64_t clock_offset(void)
 {
 	uint64_t before = read_clock(CLOCK_MONOTONIC);
@@ -504,9 +505,10 @@ struct call_name {
 };
 
 #define CALL_NAME(name, cbid) {cbid, #name},
-static const struct call_name driver_names[] = {SIM_DRIVER_CALLS(CALL_NAME) CUPTI_ABI_DRIVER_CALLS(CALL_NAME)};
-static const struct call_name runtime_names[] = {
-    SIM_RUNTIME_CALLS(CALL_NAME) CUPTI_ABI_RUNTIME_CALLS(CALL_NAME)};
+static const struct call_name driver_names[] = {SIM_DRIVER_CALLS(CALL_NAME)
+                                                    CUPTI_ABI_DRIVER_CALLS(CALL_NAME)};
+static const struct call_name runtime_names[] = {SIM_RUNTIME_CALLS(CALL_NAME)
+                                                     CUPTI_ABI_RUNTIME_CALLS(CALL_NAME)};
 
 static const char *find_name(const struct call_name *names, size_t count, uint32_t cbid)
 {
@@ -563,7 +565,8 @@ EXPORTED cupti_abi_result cuptiFinalize(void)
 {
 	CHECK_USABLE();
 	if (selected_functions) {
-		fputs("simulated CUPTI: cuptiFinalize after cuptiActivityEnableRuntimeApi or …DriverApi corrupts "
+		fputs("simulated CUPTI: cuptiFinalize after cuptiActivityEnableRuntimeApi or …DriverApi "
+		      "corrupts "
 		      "the heap of the real one\n",
 		      stderr);
 		abort();

@@ -73,7 +73,8 @@ static void hand_over_current(void)
 
 static bool has_room(const struct buffer *buffer, size_t size)
 {
-	return buffer->size - buffer->used >= size && (!buffer->max_records || buffer->records < buffer->max_records);
+	return buffer->size - buffer->used >= size &&
+	       (!buffer->max_records || buffer->records < buffer->max_records);
 }
 
 /* Asks the client, with the lock let go. NULL: it gave none, or none that is of use. */

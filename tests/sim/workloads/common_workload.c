@@ -196,9 +196,9 @@ static void write_threads(FILE *file, const struct workload *workload)
 	}
 	fputs("], \"threads\": [", file);
 	for (size_t i = 0; i < workload->thread_count; i++)
-		fprintf(file, "%s{\"pid\": %d, \"tid\": %d, \"name\": \"%s\", \"role\": \"%s\"}", i ? ", " : "",
-		        (int)workload->threads[i].pid, (int)workload->threads[i].tid, workload->threads[i].name,
-		        workload->threads[i].role);
+		fprintf(file, "%s{\"pid\": %d, \"tid\": %d, \"name\": \"%s\", \"role\": \"%s\"}",
+		        i ? ", " : "", (int)workload->threads[i].pid, (int)workload->threads[i].tid,
+		        workload->threads[i].name, workload->threads[i].role);
 	fputs("]", file);
 }
 
@@ -210,11 +210,14 @@ static void write_truth(FILE *file, const struct workload *workload)
 	for (size_t i = 0; i < workload->busy_count; i++)
 		busy += workload->busy[i].end_ns - workload->busy[i].start_ns;
 	fprintf(file,
-	        "{\"workload\": \"%s\", \"expected_code\": \"%s\", \"expected_role\": \"%s\", \"simulated\": true, "
-	        "\"start_ns\": %" PRIu64 ", \"end_ns\": %" PRIu64 ", \"busy_ns\": %" PRIu64 ", \"idle_ns\": %" PRIu64
-	        ", \"planted_ns\": %" PRIu64 ", \"contended_ns\": %" PRIu64 ", \"steps\": %" PRIu64 "%s",
+	        "{\"workload\": \"%s\", \"expected_code\": \"%s\", \"expected_role\": \"%s\", \"simulated\": "
+	        "true, "
+	        "\"start_ns\": %" PRIu64 ", \"end_ns\": %" PRIu64 ", \"busy_ns\": %" PRIu64
+	        ", \"idle_ns\": %" PRIu64 ", \"planted_ns\": %" PRIu64 ", \"contended_ns\": %" PRIu64
+	        ", \"steps\": %" PRIu64 "%s",
 	        workload->name, workload->expected_code, workload->expected_role, start, end, busy,
-	        end - start - busy, workload->planted_ns, workload->contended_ns, workload->steps, workload->extra);
+	        end - start - busy, workload->planted_ns, workload->contended_ns, workload->steps,
+	        workload->extra);
 	write_threads(file, workload);
 	fputs("}\n", file);
 }

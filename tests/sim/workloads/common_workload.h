@@ -9,10 +9,9 @@
  *	busy_ns            length of the union of all kernels, copies and memsets in that window
  *	idle_ns            end_ns - start_ns - busy_ns
  *	planted_ns         idle time that the plant caused: see the comment at the top of each workload
- *	contended_ns       idle time in the same places that comes from other load on the machine (0 if it has the
- *	                   CPUs to itself), not in planted_ns
- *	steps              training steps in the window
- *	pids, threads      processes and threads (pid, tid, name, role) that take part
+ *	contended_ns       idle time in the same places that comes from other load on the machine (0 if it has
+ *the CPUs to itself), not in planted_ns steps              training steps in the window pids, threads
+ *processes and threads (pid, tid, name, role) that take part
  */
 #ifndef WHYIDLE_SIM_WORKLOAD_H
 #define WHYIDLE_SIM_WORKLOAD_H
@@ -89,8 +88,8 @@ void check(bool good, const char *what);
 struct stall stall_begin(void);
 void stall_end(struct stall_list *list, struct stall stall);
 /*
- * GPU idle time in the stalls that is not run delay: what the plant itself caused, however busy the machine was.
- * *delay_ns (may be NULL) receives the rest: idle time that other load on the machine added.
+ * GPU idle time in the stalls that is not run delay: what the plant itself caused, however busy the machine
+ * was. *delay_ns (may be NULL) receives the rest: idle time that other load on the machine added.
  */
 uint64_t stalls_planted(const struct workload *workload, const struct stall_list *list, uint64_t *delay_ns);
 

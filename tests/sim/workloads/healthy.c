@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Nothing planted: a GPU-bound loop. Steps of 4 ms of kernels; main launches one step ahead and then waits for
- * the step before.
+ * Nothing planted: a GPU-bound loop. Steps of 4 ms of kernels; main launches one step ahead and then waits
+ * for the step before.
  *
  * planted_ns: 0.
  */

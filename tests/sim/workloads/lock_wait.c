@@ -3,8 +3,8 @@
  * Planted: after each step main takes a mutex that the thread "flusher" holds most of the time. The flusher
  * sleeps for 12 ms while it holds it, lets go and sleeps for 1 ms without it.
  *
- * planted_ns: GPU idle time within main's pthread_mutex_lock, without its run delay (time between the wake-up and
- * running again).
+ * planted_ns: GPU idle time within main's pthread_mutex_lock, without its run delay (time between the wake-up
+ * and running again).
  */
 #include <pthread.h>
 #include <sys/syscall.h>

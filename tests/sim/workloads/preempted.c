@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Planted: main is pinned to one CPU that it shares with two CPU-bound processes ("hog"); after each step it
- * synchronises and then has 3 ms of work to do on that CPU before it launches the next one. It works for 3 ms,
- * but is kept waiting for the CPU about twice as long. Every other CPU that main may use gets a hog as well (at
- * most 3), so that no idle CPU next door makes the pinning itself the cause.
+ * synchronises and then has 3 ms of work to do on that CPU before it launches the next one. It works for 3
+ * ms, but is kept waiting for the CPU about twice as long. Every other CPU that main may use gets a hog as
+ * well (at most 3), so that no idle CPU next door makes the pinning itself the cause.
  *
- * planted_ns: run delay (schedstat: runnable but not running) of main in the gaps, in two parts. From the return
- * of the synchronising call until after the launch of the next step's first kernels main never blocks, so its run
- * delay there is exact; it is cut to the idle time of that span. Before, from entering the call until its return,
- * it is the run delay cut to the idle time of that span: main is blocked until the step ends and runnable
- * afterwards.
- * contended_ns: 0, being kept waiting is the plant itself.
- * host_work_ns: CPU time of the work in the gaps.
+ * planted_ns: run delay (schedstat: runnable but not running) of main in the gaps, in two parts. From the
+ * return of the synchronising call until after the launch of the next step's first kernels main never blocks,
+ * so its run delay there is exact; it is cut to the idle time of that span. Before, from entering the call
+ * until its return, it is the run delay cut to the idle time of that span: main is blocked until the step
+ * ends and runnable afterwards. contended_ns: 0, being kept waiting is the plant itself. host_work_ns: CPU
+ * time of the work in the gaps.
  */
 #include <inttypes.h>
 #include <sched.h>

@@ -2,8 +2,8 @@
 /*
  * Planted: main synchronises after each step and then computes for 6 ms before it launches the next one.
  *
- * planted_ns: GPU idle time within prepare_next_step, which begins when the synchronising call has returned and
- * ends before the first launch, without its run delay.
+ * planted_ns: GPU idle time within prepare_next_step, which begins when the synchronising call has returned
+ * and ends before the first launch, without its run delay.
  */
 #include "tests/sim/workloads/common_workload.h"
 

@@ -396,7 +396,9 @@ bool activity_start(struct bridge *bridge, cupti_abi_result *error, char *text, 
 	char holder[CUPTI_ABI_SUBSCRIBER_NAME_SIZE + 1] = "";
 
 	text[0] = '\0';
-	*error = subscribe(bridge, holder, CUPTI_ABI_SUBSCRIBER_NAME_SIZE);
+	*error = bridge->cupti.error;
+	if (*error == CUPTI_ABI_SUCCESS)
+		*error = subscribe(bridge, holder, CUPTI_ABI_SUBSCRIBER_NAME_SIZE);
 	if (*error == CUPTI_ABI_SUCCESS) {
 		active = bridge;
 		*error = call->cuptiActivityRegisterCallbacks(buffer_requested, buffer_completed);

@@ -37,5 +37,22 @@ $(RING_DUMP): tests/bridge/ring_dump.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(BASE_CFLAGS) -I. $(CFLAGS) $< -o $@
 
-.PHONY: check-abi
--include $(BRIDGE_OBJECTS:.o=.d) $(RING_DUMP).d
+# Programs and a CUPTI for the bridge's own tests, on the simulated GPU: no root, no GPU.
+BRIDGE_TARGET := $(BUILD)/sim/bridge_target
+FAKE_CUPTI := $(BUILD)/sim/fake_cupti.so
+
+$(BRIDGE_TARGET): tests/bridge/target.c $(BUILD)/sim/lib/libcudart.so.13 $(BUILD)/sim/lib/libcuda.so.1
+	$(call say,CC,$<)
+	$(Q)$(CC) $(BASE_CFLAGS) -I. $(CFLAGS) -Wl,--disable-new-dtags -Wl,-rpath,'$$ORIGIN/lib' $(filter-out %.h,$^) \
+		-lpthread -o $@
+
+$(FAKE_CUPTI): tests/bridge/fake_cupti.c
+	$(call say,CC,$<)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(BASE_CFLAGS) -I. $(CFLAGS) -fPIC -fvisibility=hidden -shared -Wl,-soname,fake_cupti.so $< -lpthread -o $@
+
+bridge-test: $(BRIDGE) $(RING_DUMP) $(BRIDGE_TARGET) $(FAKE_CUPTI) $(BUILD)/sim/lib/libcupti.so.13
+	$(Q)python3 tests/bridge/run.py $(BUILD)
+
+.PHONY: check-abi bridge-test
+-include $(BRIDGE_OBJECTS:.o=.d) $(RING_DUMP).d $(BRIDGE_TARGET).d

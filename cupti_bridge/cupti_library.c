@@ -102,21 +102,33 @@ static void store_path(struct cupti_library *library, const char *asked)
 	snprintf(library->path, sizeof(library->path), "%s", path);
 }
 
+/* A copy that will not even tell its version is taken as well: it is the right one, and says what is wrong.
+ */
+static bool is_suitable(struct cupti_library *library, uint32_t wanted)
+{
+	if (!bind_functions(library))
+		return false;
+	library->error = library->call.cuptiGetVersion(&library->version);
+	if (library->error != CUPTI_ABI_SUCCESS) {
+		library->version = 0;
+		return true;
+	}
+	return library->version >= CUPTI_ABI_VERSION_MIN &&
+	       (!wanted || cupti_library_major(library->version) == wanted);
+}
+
 /* Opens one candidate. wanted: CUDA major version that it must have, 0 any. */
 static bool try_open(struct cupti_library *library, const char *path, int flags, uint32_t wanted)
 {
 	library->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL | flags);
 	if (!library->handle)
 		return false;
-	if (bind_functions(library) &&
-	    library->call.cuptiGetVersion(&library->version) == CUPTI_ABI_SUCCESS &&
-	    library->version >= CUPTI_ABI_VERSION_MIN &&
-	    (!wanted || cupti_library_major(library->version) == wanted)) {
+	if (is_suitable(library, wanted)) {
 		store_path(library, path);
 		return true;
 	}
 	dlclose(library->handle);
-	library->handle = NULL;
+	memset(library, 0, sizeof(*library));
 	return false;
 }
 

@@ -26,8 +26,9 @@ struct cupti_functions {
 
 struct cupti_library {
 	struct cupti_functions call;
-	void *handle;     /* never closed: CUPTI keeps threads and callbacks */
-	uint32_t version; /* cuptiGetVersion */
+	void *handle;           /* never closed: CUPTI keeps threads and callbacks */
+	uint32_t version;       /* cuptiGetVersion, 0 if that failed */
+	cupti_abi_result error; /* what it returned: under a debugger every call of CUPTI fails */
 	char path[CUPTI_LIBRARY_PATH];
 };
 

@@ -70,7 +70,8 @@ static void start_cupti(void)
 
 	cuda_driver_find(&bridge.driver);
 	if (cupti_library_open(&bridge.cupti, &bridge.driver, text, sizeof(text))) {
-		activity_prepare(&bridge);
+		if (!bridge.cupti.error)
+			activity_prepare(&bridge);
 		bridge_say_hello(&bridge);
 		started = activity_start(&bridge, &error, text, sizeof(text));
 	} else {

@@ -1,23 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * What programs written for the simulated GPU include: the part of the CUDA driver and runtime interfaces
- *that the stand-ins of tests/sim provide (names, argument order and values as in CUDA 13), and a few calls
- *that exist in the simulation only (sim…, at the end).
+ * that the stand-ins of tests/sim provide (names, argument order and values as in CUDA 13), and a few calls
+ * that exist in the simulation only (sim…, at the end).
  *
  * A kernel does nothing but take time. simKernelCreate gives a handle with a name and a duration; pass it
- *where CUDA wants a CUfunction or a host function pointer. Copies and memsets really move bytes.
+ * where CUDA wants a CUfunction or a host function pointer. Copies and memsets really move bytes.
  *
- * Environment, read when CUDA is initialised:
- *	SIM_DEVICES     number of devices (1); 0 makes cuInit fail as on a machine without a GPU
- *	SIM_SPIN        1: synchronising calls poll memory, as the real driver does by default; else they
- *block SIM_TRUTH       file for the device's own account, written at exit of the process that initialised
- *CUDA SIM_LAUNCH_NS   CPU time that a launch or an asynchronous copy costs its caller (4000) SIM_START_NS
- *from the end of a submission to the start on an idle device (3000) SIM_FLOOR_NS    between two operations of
- *a stream that were both queued (1000) SIM_COPY_MBPS   bandwidth of host to device copies and back, MB/s
- *(20000) SIM_ALLOC_NS, SIM_FREE_NS   time in cuMemAlloc and cuMemFree (20000, 20000), slept from 100 µs on
- *	SIM_MEMORY_MB   size of a device's memory (16384)
- *	CUDA_INJECTION64_PATH   library whose InitializeInjection is called at the end of cuInit
- * libcupti.so: SIM_CUPTI_TAKEN=1 makes every call return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED.
+ * Environment, read when CUDA is initialised (default):
+ *
+ *	SIM_DEVICES    number of devices (1); 0: cuInit fails as on a machine without a GPU
+ *	SIM_SPIN       1: synchronising calls poll memory, the real driver's default; else they block (0)
+ *	SIM_TRUTH      file for the device's own account, written when the process that uses CUDA exits
+ *	SIM_LAUNCH_NS  CPU time that a launch or an asynchronous copy costs its caller (4000)
+ *	SIM_START_NS   from the end of a submission to the start on an idle device (3000)
+ *	SIM_FLOOR_NS   between two operations of a stream that were both queued (1000)
+ *	SIM_COPY_MBPS  bandwidth of copies from and to the host, MB/s (20000)
+ *	SIM_ALLOC_NS   time in cuMemAlloc, slept from 100 µs on (20000)
+ *	SIM_FREE_NS    the same for cuMemFree, after it has waited for the device (20000)
+ *	SIM_MEMORY_MB  size of a device's memory (16384)
+ *
+ * CUDA_INJECTION64_PATH names a library whose InitializeInjection is called at the end of cuInit.
+ * SIM_CUPTI_TAKEN=1 makes every CUPTI call return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED.
  */
 #ifndef WHYIDLE_SIM_CUDA_H
 #define WHYIDLE_SIM_CUDA_H

@@ -9,9 +9,10 @@
  *	busy_ns            length of the union of all kernels, copies and memsets in that window
  *	idle_ns            end_ns - start_ns - busy_ns
  *	planted_ns         idle time that the plant caused: see the comment at the top of each workload
- *	contended_ns       idle time in the same places that comes from other load on the machine (0 if it has
- *the CPUs to itself), not in planted_ns steps              training steps in the window pids, threads
- *processes and threads (pid, tid, name, role) that take part
+ *	contended_ns       idle time in the same places that comes from other load on the machine, 0 if
+ *	                   the workload has its CPUs to itself; not in planted_ns
+ *	steps              training steps in the window
+ *	pids, threads      processes and threads (pid, tid, name, role) that take part
  */
 #ifndef WHYIDLE_SIM_WORKLOAD_H
 #define WHYIDLE_SIM_WORKLOAD_H

@@ -3,16 +3,20 @@
  * Planted: a training loop that two loader processes feed too slowly, built like PyTorch's DataLoader with
  * pin_memory.
  *
- *	loader-0, loader-1   forked by main once CUDA is up; decode a batch (15 ms of CPU time in
- *decode_batch) and write it to a pipe of their own, in turn: batch i comes from worker i mod 2 pin_memory
- *thread of main's process: reads the batches in order into pinned memory and puts them into a queue (mutex
- *and condition variable) main                 takes a batch, copies it to the GPU, launches 4 ms of kernels,
- *runs one step ahead
+ *	loader-0, loader-1  forked by main once CUDA is up; decode a batch (15 ms of CPU time in
+ *	                    decode_batch) and write it to a pipe of their own, in turn: batch i comes from
+ *	                    worker i mod 2
+ *	pin_memory          thread of main's process: reads the batches in order into pinned memory and puts
+ *	                    them into a queue (mutex and condition variable)
+ *	main                takes a batch, copies it to the GPU, launches 4 ms of kernels, runs one step ahead
  *
  * For each batch that main had to wait for, the GPU idle time within that wait and within the decoding of
- *this very batch (the worker notes wall and CPU time every strip, about every 0.2 ms) is divided by what the
- *worker did meanwhile: planted_ns      the worker ran decode_batch contended_ns    the worker had no CPU
- *	waited_ns       all GPU idle time within main's waits: planted, contended, and handing the batch over
+ * this very batch is divided by what the worker did meanwhile (it notes wall and CPU time about every 0.2
+ *ms):
+ *
+ *	planted_ns    the worker ran decode_batch
+ *	contended_ns  the worker had no CPU
+ *	waited_ns     all GPU idle time within main's waits: planted, contended, and handing the batch over
  */
 #include <errno.h>
 #include <inttypes.h>

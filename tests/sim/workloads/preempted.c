@@ -6,11 +6,14 @@
  * well (at most 3), so that no idle CPU next door makes the pinning itself the cause.
  *
  * planted_ns: run delay (schedstat: runnable but not running) of main in the gaps, in two parts. From the
- * return of the synchronising call until after the launch of the next step's first kernels main never blocks,
- * so its run delay there is exact; it is cut to the idle time of that span. Before, from entering the call
- * until its return, it is the run delay cut to the idle time of that span: main is blocked until the step
- * ends and runnable afterwards. contended_ns: 0, being kept waiting is the plant itself. host_work_ns: CPU
- * time of the work in the gaps.
+ * return of the synchronising call until after the launch of the next step's kernels main never blocks, so
+ * its run delay there is exact; it is cut to the idle time of that span. Before, from entering the call until
+ * its return, it is the run delay cut to the idle time of that span: main is blocked until the step ends and
+ * runnable afterwards.
+ *
+ * contended_ns: 0, being kept waiting is the plant itself.
+ *
+ * host_work_ns: CPU time of the work in the gaps.
  */
 #include <inttypes.h>
 #include <sched.h>

@@ -7,14 +7,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* NULL: there is no such file. */
 static char *file_read(const char *path)
 {
 	char *text = NULL;
 	size_t size;
 	int c;
-	FILE *in = fopen(path, "r"), *out = open_memstream(&text, &size);
+	FILE *in = fopen(path, "r"), *out;
 
-	cr_assert_not_null(in, "no golden file %s: run `make golden`, from the root of the repository", path);
+	if (!in)
+		return NULL;
+	out = open_memstream(&text, &size);
 	cr_assert_not_null(out);
 	while ((c = fgetc(in)) != EOF)
 		fputc(c, out);
@@ -61,13 +64,16 @@ void golden_check(const char *name, const char *text)
 		return;
 	}
 	expected = file_read(path);
-	if (strcmp(expected, text)) {
+	/* Expectations, not assertions: the caller goes on and frees what it has. */
+	cr_expect_not_null(expected, "no golden file %s: run `make golden`, from the root of the repository",
+	                   path);
+	if (expected && strcmp(expected, text)) {
 		const char *a = expected, *b = text;
 		unsigned line = first_difference(&a, &b);
 
 		cr_log_error("%s:%u differs\n  expected: %.*s\n  got:      %.*s", path, line,
 		             (int)strcspn(a, "\n"), a, (int)strcspn(b, "\n"), b);
-		cr_assert_fail("the output is not that of %s", path);
+		cr_expect_fail("the output is not that of %s", path);
 	}
 	free(expected);
 }

@@ -121,7 +121,8 @@ Test(report_json, window_spans_all_devices_that_worked)
 	fixture_several(&analysis);
 	analysis.devices.items[1].window_start_ns = 7;
 	analysis.devices.items[2].window_end_ns = 99999 * MS;
-	analysis.devices.items[3].window_start_ns = 1; /* has no operations */
+	analysis.devices.items[3].window_start_ns = analysis.devices.items[3].window_end_ns =
+	    1; /* did nothing */
 	text = fixture_json(&analysis);
 	report = json_loads(text, 0, NULL);
 	cr_assert_eq(integer_at(report, "window/start_ns"), 7);

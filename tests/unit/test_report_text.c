@@ -279,6 +279,23 @@ Test(report_text, idle_without_a_finding_says_why)
 	fixture_free(&analysis);
 }
 
+/* A window given by the user in which nothing ran is idle, which is not the same as a GPU that was never
+ * used. */
+Test(report_text, window_without_operations)
+{
+	struct analysis analysis;
+	char *text;
+
+	fixture_empty(&analysis);
+	fixture_device(&analysis, "NVIDIA H200", 0)->op_count = 0;
+	fixture_cause(&analysis.devices.items[0], CAUSE_EXTERNAL_NO_WORK, ROLE_DEVICE, 1000 * MS);
+	text = fixture_text(&analysis);
+	cr_assert_eq(strncmp(text, "GPU 0 (NVIDIA H200) was idle 100 % of 1.00 s", 44), 0);
+	cr_assert_not_null(strstr(text, "(external.no_work)"));
+	free(text);
+	fixture_free(&analysis);
+}
+
 /* The chain names the blamed thread once, whether or not `via` ends in it. */
 Test(report_text, chain_names_each_thread_once)
 {

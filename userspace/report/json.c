@@ -305,14 +305,14 @@ static json_t *make_losses(struct maker *maker, const struct loss_report *losses
 	return object;
 }
 
-/* From the first to the last operation of any device; the recording where there was none. */
+/* From the first window of a device to the end of the last; the recording where there is none. */
 static json_t *make_whole_window(struct maker *maker, const struct analysis *analysis)
 {
 	const struct device_report *device;
 	uint64_t start = UINT64_MAX, end = 0;
 
 	array_for_each (device, &analysis->devices) {
-		if (!device->op_count)
+		if (device->window_start_ns >= device->window_end_ns)
 			continue;
 		start = device->window_start_ns < start ? device->window_start_ns : start;
 		end = device->window_end_ns > end ? device->window_end_ns : end;

@@ -14,9 +14,11 @@
 
 #define DEVICE_COLUMNS 32
 
-static bool had_operations(const struct device_report *device)
+/* A device that never did anything has no window. One given by the user may hold no operation: all of it is
+ * idle. */
+static bool has_window(const struct device_report *device)
 {
-	return device->op_count && text_window_ns(device);
+	return text_window_ns(device) > 0;
 }
 
 /* Whether `a` was idle a larger part of its window than `b`. */
@@ -35,7 +37,7 @@ static const struct device_report *answer_device(const struct text *text)
 	array_for_each (device, &text->analysis->devices) {
 		if (text->findings->count && device->device == text->findings->items[0].device)
 			return device;
-		if (had_operations(device) && (!found || is_idler(device, found)))
+		if (has_window(device) && (!found || is_idler(device, found)))
 			found = device;
 	}
 	return found;
@@ -49,7 +51,7 @@ static void print_other_devices(const struct text *text, const struct device_rep
 	unsigned count = 0;
 
 	array_for_each (device, &text->analysis->devices) {
-		if (device == shown || !had_operations(device))
+		if (device == shown || !has_window(device))
 			continue;
 		count++;
 		if (!least || is_idler(least, device))

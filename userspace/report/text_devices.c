@@ -114,7 +114,7 @@ void text_devices(const struct text *text)
 
 	array_for_each (device, &text->analysis->devices) {
 		print_device_heading(text, device);
-		if (!device->op_count) {
+		if (!text_window_ns(device)) {
 			fputs("  no operations\n", text->out);
 			continue;
 		}
@@ -183,7 +183,7 @@ void text_recording(const struct text *text)
 	         format_since_start(time, analysis, analysis->session_end_ns));
 	print_fact(text, "source", line);
 	array_for_each (device, &analysis->devices) {
-		if (device->op_count)
+		if (text_window_ns(device))
 			print_window(text, device);
 	}
 	print_fact(text, "losses", text_losses(line, sizeof(line), &analysis->losses) ? line : "none");

@@ -5,7 +5,8 @@
  */
 #include "common.bpf.h"
 
-static __always_inline int count_fault(void)
+SEC("tp_btf/page_fault_user")
+int user_fault(__u64 *context __attribute__((unused)))
 {
 	struct thread_state *thread = thread_find(bpf_get_current_task_btf());
 
@@ -14,15 +15,17 @@ static __always_inline int count_fault(void)
 	return 0;
 }
 
-SEC("tp_btf/page_fault_user")
-int user_fault(__u64 *context __attribute__((unused)))
-{
-	return count_fault();
-}
-
-/* Faults that the kernel takes on a thread's memory, as in read() into fresh memory. */
+/*
+ * Faults that the kernel takes on a thread's memory, as in read() into fresh memory. Those of a reader that
+ * does not want them served (this very tool walking a user stack) are none of the thread's.
+ */
 SEC("tp_btf/page_fault_kernel")
 int kernel_fault(__u64 *context __attribute__((unused)))
 {
-	return count_fault();
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread_state *thread = thread_find(task);
+
+	if (thread && !task->pagefault_disabled)
+		__sync_fetch_and_add(&thread->faults, 1);
+	return 0;
 }

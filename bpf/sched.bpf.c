@@ -221,7 +221,7 @@ int sched_wakes(__u64 *context)
 {
 	struct task_struct *task = (struct task_struct *)context[0], *waker;
 	struct thread_state *thread = thread_find(task);
-	__u64 args[WIRE_SYSCALL_ARGS], now;
+	__u64 args[WIRE_SYSCALL_ARGS], now, blocked;
 	__s32 number;
 
 	if (!thread || thread->woken)
@@ -238,7 +238,9 @@ int sched_wakes(__u64 *context)
 	thread->waker_args[0] = args[0];
 	thread->waker_args[1] = args[1];
 	thread->waker_object = number >= 0 ? syscall_object(waker, number, args, true) : 0;
-	thread->waker_kstack = kernel_stack(context);
+	/* The stack is what costs. A wait too short to be recorded is not worth it, whatever follows it. */
+	blocked = thread->out_ns ? now - thread->out_ns : 0;
+	thread->waker_kstack = blocked >= settings.min_offcpu_ns ? kernel_stack(context) : WIRE_NO_STACK;
 	task_name(waker, now);
 	thread->woken = 1;
 	return 0;

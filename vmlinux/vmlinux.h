@@ -163,6 +163,7 @@ struct task_struct {
 	char comm[16];
 	struct files_struct *files;
 	struct signal_struct *signal;
+	int pagefault_disabled;
 };
 
 struct linux_binprm {

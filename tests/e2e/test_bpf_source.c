@@ -491,10 +491,16 @@ static void fault_program(struct truth *truth)
 	char *memory =
 	    mmap(NULL, FAULTED_PAGES * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
+	int zero;
+
 	if (memory == MAP_FAILED || madvise(memory, FAULTED_PAGES * page, MADV_NOHUGEPAGE))
 		die("mmap");
-	for (size_t i = 0; i < FAULTED_PAGES; i++)
+	for (size_t i = 0; i < FAULTED_PAGES / 2; i++)
 		memory[i * page] = 1;
+	/* The other half is touched by the kernel. */
+	zero = open("/dev/zero", O_RDONLY);
+	if (read(zero, memory + FAULTED_PAGES / 2 * page, FAULTED_PAGES / 2 * page) < 0)
+		die("read");
 	truth->value[0] = 1;
 }
 
@@ -929,7 +935,7 @@ static const struct test tests[] = {
     {.name = "sleep", .program = sleep_program, .check = sleep_check},
     {.name = "child", .program = child_program, .check = child_check},
     {.name = "preempt", .program = preempt_program, .check = preempt_check},
-    {.name = "fault", .program = fault_program, .check = fault_check},
+    {.name = "fault", .program = fault_program, .check = fault_check, .options = {.user_stacks = true}},
     {.name = "exec", .program = exec_program, .check = exec_check, .during = exec_during},
     {.name = "name", .program = name_program, .check = name_check},
     {.name = "open", .program = open_program, .check = open_check, .during = open_during},

@@ -11,8 +11,7 @@
  *	main                takes a batch, copies it to the GPU, launches 4 ms of kernels, runs one step ahead
  *
  * For each batch that main had to wait for, the GPU idle time within that wait and within the decoding of
- * this very batch is divided by what the worker did meanwhile (it notes wall and CPU time about every 0.2
- *ms):
+ * this very batch is divided by what the worker did meanwhile; it notes wall and CPU time every 0.2 ms.
  *
  *	planted_ns    the worker ran decode_batch
  *	contended_ns  the worker had no CPU

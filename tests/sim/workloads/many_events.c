@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Makes scheduler events: pairs of threads that hand a token to and fro, by futex or through pipes. Each
- *hand-over takes one thread off the CPU. The threads of a pair share a CPU, the pairs are spread over all of
- *them.
+ * hand-over takes one thread off the CPU. The threads of a pair share a CPU, the pairs are spread over all.
  *
  *	many_events [--pairs P] [--rate EVENTS_PER_SECOND] [--seconds N] [--kind futex|pipe]
  *
  * --rate is that of all pairs together (0: as fast as they can). Prints the number of context switches that
- *its threads made, as the kernel counts them, and the rate.
+ * its threads made, as the kernel counts them, and the rate.
  */
 #include <errno.h>
 #include <linux/futex.h>

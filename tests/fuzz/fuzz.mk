@@ -1,5 +1,6 @@
-# Fuzzers (clang's libFuzzer, package libclang-rt-14-dev or that of the clang at hand). `make fuzz` runs each of
-# them for FUZZ_SECONDS; what they find is left in $(BUILD)/fuzz and can be given to the fuzzer as its argument.
+# Fuzzers (clang's libFuzzer, package libclang-rt-dev). `make fuzz` runs each for FUZZ_SECONDS from a corpus that it
+# keeps; `make fuzz-smoke` makes the same few thousand inputs each time. What they find is left in $(BUILD)/fuzz and
+# can be given to the fuzzer as its argument.
 
 FUZZ_SECONDS ?= 60
 FUZZERS := fuzz_session
@@ -20,13 +21,28 @@ $(FUZZERS:%=$(BUILD)/fuzz/%_corpus): $(BUILD)/fuzz/%_corpus: $(BUILD)/fuzz/tests
 	$(call say,LINK,$@)
 	$(Q)$(CLANG) -fsanitize=address,undefined $^ -lz -lzstd -o $@
 
+FUZZ_OPTIONS = -max_len=65536 -rss_limit_mb=1024 -verbosity=0 -artifact_prefix=$(BUILD)/fuzz/$*-
+
 $(FUZZERS:%=run-%): run-%: $(BUILD)/fuzz/% $(BUILD)/fuzz/%_corpus
 	$(Q)mkdir -p $(BUILD)/fuzz/$*-corpus
 	$(Q)$(BUILD)/fuzz/$*_corpus $(BUILD)/fuzz/$*-corpus
-	$(Q)$(BUILD)/fuzz/$* -max_total_time=$(FUZZ_SECONDS) -max_len=65536 -rss_limit_mb=1024 -verbosity=0 \
-		-print_final_stats=1 -artifact_prefix=$(BUILD)/fuzz/$*- $(BUILD)/fuzz/$*-corpus
+	$(Q)$(BUILD)/fuzz/$* $(FUZZ_OPTIONS) -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1 $(BUILD)/fuzz/$*-corpus
+
+$(FUZZERS:%=smoke-%): smoke-%: $(BUILD)/fuzz/% $(BUILD)/fuzz/%_corpus
+	$(Q)rm -rf $(BUILD)/fuzz/$*-seeds && mkdir -p $(BUILD)/fuzz/$*-seeds
+	$(Q)$(BUILD)/fuzz/$*_corpus $(BUILD)/fuzz/$*-seeds
+	$(Q)$(BUILD)/fuzz/$* $(FUZZ_OPTIONS) -seed=1 -runs=20000 $(BUILD)/fuzz/$*-seeds 2> $(BUILD)/fuzz/$*.log || \
+		{ cat $(BUILD)/fuzz/$*.log; exit 1; }
+	$(Q)echo '$*: 20000 inputs'
 
 fuzz: $(FUZZERS:%=run-%)
 
-.PHONY: fuzz $(FUZZERS:%=run-%)
+ifneq ($(wildcard $(shell $(CLANG) -print-resource-dir 2>/dev/null)/lib/*/libclang_rt.fuzzer*.a),)
+fuzz-smoke: $(FUZZERS:%=smoke-%)
+else
+fuzz-smoke:
+	$(Q)echo 'SKIP fuzz-smoke: clang has no libFuzzer here (package libclang-rt-dev)'
+endif
+
+.PHONY: fuzz fuzz-smoke $(FUZZERS:%=run-%) $(FUZZERS:%=smoke-%)
 -include $(FUZZ_OBJECTS:.o=.d) $(FUZZERS:%=$(BUILD)/fuzz/tests/fuzz/%.d) $(FUZZERS:%=$(BUILD)/fuzz/tests/fuzz/%_corpus.d)

@@ -160,8 +160,7 @@ static void begin_outage(struct session_writer *writer, int rc)
 		return;
 	writer->outage = true;
 	writer->untold = true;
-	error_set(&writer->failure, rc, "cannot write %s: %s; what was written until now can be read",
-	          writer->path, strerror(-rc));
+	error_set(&writer->failure, rc, "cannot write %s: %s", writer->path, strerror(-rc));
 }
 
 /* Writes what is in `raw`; afterwards it is empty, and either in the file or in the backlog. */
@@ -377,8 +376,7 @@ static int finish(struct session_writer *writer, struct error *error)
 		return error_set(error, writer->failure.code, "%s", writer->failure.text);
 	rc = write_chunk(writer, CHUNK_END);
 	if (rc)
-		return error_set(error, rc, "cannot finish %s: %s; what was written until now can be read",
-		                 writer->path, strerror(-rc));
+		return error_set(error, rc, "cannot finish %s: %s", writer->path, strerror(-rc));
 	return tell_failure(writer, error);
 }
 

@@ -7,7 +7,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -89,14 +88,13 @@ static int receive_offer(int fd, struct ring_offer *offer)
 static bool map_offer(struct collector_link *link, int memory, const struct ring_offer *offer)
 {
 	int seals = fcntl(memory, F_GET_SEALS);
-	struct stat status;
 	size_t size;
 
 	if (offer->magic != RING_MAGIC || offer->version != RING_VERSION || offer->capacity < 4096 ||
 	    offer->capacity > (1ULL << 40) || (offer->capacity & (offer->capacity - 1)))
 		return false;
 	size = RING_CONTROL_SIZE + offer->capacity;
-	if (seals < 0 || !(seals & F_SEAL_SHRINK) || fstat(memory, &status) || status.st_size < (off_t)size)
+	if (seals < 0 || !(seals & F_SEAL_SHRINK) || lseek(memory, 0, SEEK_END) < (off_t)size)
 		return false;
 	link->memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
 	if (link->memory == MAP_FAILED) {
@@ -108,10 +106,18 @@ static bool map_offer(struct collector_link *link, int memory, const struct ring
 	return true;
 }
 
+/* A number that the kernel gives to one socket ever; 0 for what is no socket, or a kernel before 4.12. */
+static uint64_t socket_cookie(int fd)
+{
+	uint64_t cookie = 0;
+	socklen_t size = sizeof(cookie);
+
+	return getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &size) ? 0 : cookie;
+}
+
 bool collector_link_open(struct collector_link *link, const char *name)
 {
 	struct ring_offer offer = {0};
-	struct stat status;
 	int memory;
 	bool mapped;
 
@@ -123,13 +129,12 @@ bool collector_link_open(struct collector_link *link, const char *name)
 	mapped = memory >= 0 && map_offer(link, memory, &offer);
 	if (memory >= 0)
 		close(memory);
-	if (!mapped || fstat(link->fd, &status)) {
+	if (!mapped) {
 		close(link->fd);
 		link->fd = -1;
 		return false;
 	}
-	link->device = status.st_dev;
-	link->inode = status.st_ino;
+	link->cookie = socket_cookie(link->fd);
 	return true;
 }
 
@@ -137,11 +142,10 @@ bool collector_link_open(struct collector_link *link, const char *name)
 static int own_descriptor(struct collector_link *link)
 {
 	int fd = __atomic_load_n(&link->fd, __ATOMIC_RELAXED);
-	struct stat status;
 
 	if (fd < 0)
 		return -1;
-	if (fstat(fd, &status) || status.st_dev != link->device || status.st_ino != link->inode) {
+	if (!link->cookie || socket_cookie(fd) != link->cookie) {
 		__atomic_store_n(&link->fd, -1, __ATOMIC_RELAXED);
 		return -1;
 	}

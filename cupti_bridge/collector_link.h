@@ -9,13 +9,11 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/types.h>
 
 struct collector_link {
-	int fd; /* -1: none, or the target closed it */
-	dev_t device;
-	ino_t inode;  /* of the socket: tells it from what may have got its number later */
-	void *memory; /* RING_CONTROL_SIZE + capacity bytes */
+	int fd;          /* -1: none, or the target closed it */
+	uint64_t cookie; /* of the socket: tells it from what may have got its number later */
+	void *memory;    /* RING_CONTROL_SIZE + capacity bytes */
 	uint64_t capacity;
 	uint32_t flush_period_ms;
 };

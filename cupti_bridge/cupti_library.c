@@ -30,6 +30,16 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
+/* strtoul would need a new C library where this is built with one. */
+static uint32_t leading_number(const char *text)
+{
+	uint32_t number = 0;
+
+	while (*text >= '0' && *text <= '9' && number < 1000)
+		number = number * 10 + (uint32_t)(*text++ - '0');
+	return number;
+}
+
 /* Remembers CUPTI itself and the libraries beside which it ships. */
 static int note_mapped(struct dl_phdr_info *info, size_t size, void *context)
 {
@@ -45,7 +55,7 @@ static int note_mapped(struct dl_phdr_info *info, size_t size, void *context)
 		if (strncmp(name, prefixes[i], length) || strlen(info->dlpi_name) >= sizeof(item->path))
 			continue;
 		memcpy(item->path, info->dlpi_name, strlen(info->dlpi_name) + 1);
-		item->major = name[length] == '.' ? (uint32_t)strtoul(name + length + 1, NULL, 10) : 0;
+		item->major = name[length] == '.' ? leading_number(name + length + 1) : 0;
 		item->is_cupti = i == 0;
 		return ++mapped->count == MAX_MAPPED;
 	}

@@ -62,6 +62,7 @@ struct bridge_server {
 	} fates;
 	struct bridge_server_stats ended; /* summed over bridges that have left */
 	bool told_full;
+	bool finishing; /* we end, not the bridges */
 };
 
 static uint64_t now_ns(void)
@@ -455,6 +456,19 @@ static void remember(struct bridge_server *server, const struct bridge *bridge)
 	memcpy(fate->text, bridge->convert.text, sizeof(fate->text));
 }
 
+/* A process that was killed could not hand over what CUPTI still held. */
+static void report_end(struct bridge_server *server, const struct bridge *bridge)
+{
+	char text[128];
+
+	if (!server->finishing && state_of(bridge) == BRIDGE_RUNNING) {
+		snprintf(text, sizeof(text),
+		         "it ended without a flush: its last %u ms on the GPU may be missing",
+		         server->options.flush_period_ms);
+		tell(server, bridge->pid, text);
+	}
+}
+
 /* Last drain of a bridge, its closing records, and out. */
 static int retire(struct bridge_server *server, size_t index, struct session_writer *writer,
                   struct error *error)
@@ -469,6 +483,7 @@ static int retire(struct bridge_server *server, size_t index, struct session_wri
 	one = bridge_convert_state(&bridge->convert, now, bridge->convert.phase,
 	                           __atomic_load_n(&bridge->reader->control->bridge_ns, __ATOMIC_RELAXED),
 	                           bridge->convert.text, writer, err ? NULL : error);
+	report_end(server, bridge);
 	remember(server, bridge);
 	add_stats(&server->ended, bridge);
 	bridge_free(bridge);
@@ -527,6 +542,7 @@ int bridge_server_finish(struct bridge_server *server, struct session_writer *wr
 {
 	int err = 0, one;
 
+	server->finishing = true;
 	for (size_t i = 0; i < server->count; i++)
 		ring_reader_shut(server->bridges[i]->reader);
 	while (server->count) {

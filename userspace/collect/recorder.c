@@ -354,7 +354,8 @@ static void put_session_info(struct recorder *recorder)
 	char *command = environment_command_line(recorder->options->command);
 	struct utsname system;
 
-	recorder->start_ns = clock_ns(CLOCK_MONOTONIC);
+	recorder->start_ns = recorder->progress_ns = clock_ns(CLOCK_MONOTONIC);
+	recorder->next_progress_ns = recorder->start_ns + PROGRESS_PERIOD_NS;
 	put_info(recorder, "version", WHYIDLE_VERSION);
 	put_info(recorder, "command", command ? command : recorder->options->command[0]);
 	free(command);

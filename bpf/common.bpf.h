@@ -62,6 +62,7 @@ struct thread_state {
 	__s32 waker_syscall;
 	__s32 waker_kstack;
 
+	__u32 tid;    /* as records give it; exec can change it */
 	__u32 seq;    /* recorded intervals so far */
 	__u32 faults; /* since the last record */
 	__u32 named;  /* a record with its name was sent */
@@ -146,6 +147,35 @@ static __always_inline void record_submit(void *record)
 	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
 }
 
+/* An id as the collector sees it, see WIRE_ID_OUTSIDE. */
+static __always_inline __u32 visible_id(struct pid *pid, __u32 initial)
+{
+	__u32 depth = BPF_CORE_READ(pid, level);
+	struct upid *id = (void *)pid + bpf_core_field_offset(struct pid, numbers);
+
+	/* Namespaces nest 32 deep at most; the initial one is at 0. */
+	for (__u32 level = 1; level <= 32 && level <= depth; level++) {
+		id = (void *)id + bpf_core_type_size(struct upid);
+		if (BPF_CORE_READ(id, ns, ns.inum) == settings.pid_namespace)
+			return BPF_CORE_READ(id, nr);
+	}
+	return initial | WIRE_ID_OUTSIDE;
+}
+
+static __always_inline __u32 task_tid(struct task_struct *task)
+{
+	if (!settings.pid_namespace || !task->pid)
+		return task->pid;
+	return visible_id(task->thread_pid, task->pid);
+}
+
+static __always_inline __u32 task_tgid(struct task_struct *task)
+{
+	if (!settings.pid_namespace || !task->tgid)
+		return task->tgid;
+	return visible_id(task->group_leader->thread_pid, task->tgid);
+}
+
 static __always_inline bool process_tracked(__u32 tgid)
 {
 	return bpf_map_lookup_elem(&tracked_processes, &tgid) != NULL;
@@ -177,7 +207,9 @@ static __always_inline struct thread_state *thread_create(struct task_struct *ta
 		bpf_map_update_elem(&thread_table, &tid, &new_thread, BPF_NOEXIST);
 		thread = bpf_map_lookup_elem(&thread_table, &tid);
 	}
-	if (!thread)
+	if (thread)
+		thread->tid = task_tid(task);
+	else
 		count_loss(WIRE_LOSS_STORAGE);
 	return thread;
 }
@@ -207,8 +239,8 @@ static __always_inline bool record_task_name(struct task_struct *task, __u64 now
 	if (!record)
 		return false;
 	record->time_ns = now;
-	record->tgid = task->tgid;
-	record->tid = task->pid;
+	record->tgid = task_tgid(task);
+	record->tid = task_tid(task);
 	bpf_probe_read_kernel_str(record->comm, sizeof(record->comm), task->comm);
 	record_submit(record);
 	return true;

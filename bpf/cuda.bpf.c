@@ -32,8 +32,8 @@ static __always_inline void record_call(struct task_struct *task, __u32 function
 		return;
 	record->enter_ns = enter;
 	record->exit_ns = exit;
-	record->tgid = task->tgid;
-	record->tid = task->pid;
+	record->tgid = task_tgid(task);
+	record->tid = task_tid(task);
 	record->function = function;
 	record->pad = 0;
 	record_submit(record);

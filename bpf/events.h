@@ -5,8 +5,9 @@
  * Shared by bpf/ and userspace/collect/ only. What is kept on disk is another set of types
  * (userspace/trace/record.h), so that either side can change alone.
  *
- * All times are CLOCK_MONOTONIC nanoseconds (bpf_ktime_get_ns). Process and thread ids are those of the
- * initial pid namespace. Fixed-width fields, explicit padding, asserted sizes.
+ * All times are CLOCK_MONOTONIC nanoseconds (bpf_ktime_get_ns). Process and thread ids are those that the
+ * collector sees (its pid namespace); tasks that it cannot see have WIRE_ID_OUTSIDE set in theirs.
+ * Fixed-width fields, explicit padding, asserted sizes.
  */
 #ifndef WHYIDLE_BPF_EVENTS_H
 #define WHYIDLE_BPF_EVENTS_H
@@ -23,6 +24,7 @@
 #define WIRE_NO_STACK     (-1)
 #define WIRE_STACK_SECOND (1 << 24) /* set in a stack id: the rest is an id of the second map of its kind */
 #define WIRE_NO_SYSCALL   (-1)
+#define WIRE_ID_OUTSIDE   (1 << 30) /* the rest is an id of the initial pid namespace */
 
 enum wire_type {
 	WIRE_OFFCPU = 1,
@@ -43,8 +45,9 @@ struct wire_header {
 /* struct wire_offcpu.flags */
 #define WIRE_OFFCPU_PREEMPTED (1u << 0) /* switched out while runnable (state 0) */
 #define WIRE_OFFCPU_IOWAIT    (1u << 1) /* task_struct.in_iowait was set at the switch */
-#define WIRE_OFFCPU_OPEN      (1u << 2) /* the thread had not run again when recording ended; in_ns is that end */
-#define WIRE_OFFCPU_WOKEN     (1u << 3) /* sched_waking was seen: the wake and waker fields are valid */
+#define WIRE_OFFCPU_OPEN      (1u << 2) /* the thread had not run again when recording ended; in_ns is that end \
+	                                 */
+#define WIRE_OFFCPU_WOKEN (1u << 3)     /* sched_waking was seen: the wake and waker fields are valid */
 
 /*
  * One interval in which a tracked thread did not run: from the switch away from it to the switch back.
@@ -61,16 +64,23 @@ struct wire_offcpu {
 	__u32 waker_tgid, waker_tid; /* 0 for the idle task */
 	__u32 next_tid;              /* thread that got the CPU at out_ns (0 idle) */
 	__u32 prev_tid;              /* thread that left the CPU to it at in_ns (0 idle) */
-	__s32 syscall;               /* number of the system call it was in, WIRE_NO_SYSCALL if none (fault, user) */
-	__s32 waker_syscall;         /* the same for the waker */
+	__s32 syscall;       /* number of the system call it was in, WIRE_NO_SYSCALL if none (fault, user) */
+	__s32 waker_syscall; /* the same for the waker */
 	__u64 args[WIRE_SYSCALL_ARGS]; /* first arguments of that system call */
 	__u64 waker_args[2];
-	__u64 object;       /* identity of the file behind args[0] (inode number, or struct file address), 0 unknown */
-	__u64 waker_object; /* the same for the waker */
+	/*
+	 * Identity of the file behind args[0], 0 if unknown or not a file: inode number; for files without an
+	 * inode of their own (eventfd, epoll) the address of what is behind them. poll: of its descriptor if
+	 * it has just one.
+	 */
+	__u64 object;
+	__u64 waker_object; /* the same for the waker; for a Unix socket the inode of its peer, where the
+	                       bytes go */
 	__s32 kstack, waker_kstack, ustack; /* ids in the stack maps, WIRE_NO_STACK if none */
-	__u32 state;  /* task state bits as given to sched_switch */
-	__u32 flags;  /* WIRE_OFFCPU_* */
-	__u32 seq;    /* per thread, +1 for each interval over the threshold, counted also when a record is lost */
+	__u32 state;                        /* task state bits as given to sched_switch */
+	__u32 flags;                        /* WIRE_OFFCPU_* */
+	__u32
+	    seq; /* per thread, +1 for each interval over the threshold, counted also when a record is lost */
 	__u32 faults; /* page faults of the thread since its previous record */
 	__u16 out_cpu, in_cpu;
 	__u32 cpus_allowed; /* number of CPUs the thread may use */

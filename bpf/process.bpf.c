@@ -30,13 +30,13 @@ int process_forked(__u64 *context)
 	struct task_struct *child = (struct task_struct *)context[1];
 	struct thread_state *thread;
 	struct wire_fork *record;
-	__u32 tgid = child->tgid;
+	__u32 tgid = task_tgid(child);
 	__u64 now;
 	__u8 one = 1;
 
-	if (!thread_find(parent) && !process_tracked(parent->tgid))
+	if (!thread_find(parent) && !process_tracked(task_tgid(parent)))
 		return 0;
-	if (tgid != (__u32)parent->tgid && bpf_map_update_elem(&tracked_processes, &tgid, &one, BPF_ANY))
+	if (child->tgid != parent->tgid && bpf_map_update_elem(&tracked_processes, &tgid, &one, BPF_ANY))
 		count_loss(WIRE_LOSS_STORAGE);
 	now = bpf_ktime_get_ns();
 	thread = thread_create(child);
@@ -46,10 +46,10 @@ int process_forked(__u64 *context)
 	if (!record)
 		return 0;
 	record->time_ns = now;
-	record->parent_tgid = parent->tgid;
-	record->parent_tid = parent->pid;
+	record->parent_tgid = task_tgid(parent);
+	record->parent_tid = task_tid(parent);
 	record->child_tgid = tgid;
-	record->child_tid = child->pid;
+	record->child_tid = task_tid(child);
 	bpf_probe_read_kernel_str(record->comm, sizeof(record->comm), child->comm);
 	record_submit(record);
 	if (thread)
@@ -57,7 +57,7 @@ int process_forked(__u64 *context)
 	return 0;
 }
 
-static __always_inline void record_exit(struct thread_state *thread, __u32 tgid, __u32 tid, __s32 code)
+static __always_inline void record_exit(struct thread_state *thread, __u32 tgid, __s32 code)
 {
 	struct wire_exit *record = record_reserve(WIRE_EXIT, sizeof(*record));
 
@@ -65,7 +65,7 @@ static __always_inline void record_exit(struct thread_state *thread, __u32 tgid,
 		return;
 	record->time_ns = bpf_ktime_get_ns();
 	record->tgid = tgid;
-	record->tid = tid;
+	record->tid = thread->tid;
 	record->exit_code = code;
 	record->seq = thread->seq;
 	record->faults = thread_take_faults(thread);
@@ -77,25 +77,26 @@ SEC("tp_btf/sched_process_exec")
 int process_executed(__u64 *context)
 {
 	struct task_struct *task = (struct task_struct *)context[0];
-	__u32 old_tid = context[1];
 	struct linux_binprm *program = (struct linux_binprm *)context[2];
 	struct thread_state *thread = thread_find(task);
 	struct wire_exec *record;
+	__u32 tid = task_tid(task);
 
 	if (!thread)
 		return 0;
-	if (old_tid != (__u32)task->pid) {
+	if (thread->tid != tid) {
 		/* A thread that is not the leader becomes it, with the leader's id: its old id is gone. */
-		record_exit(thread, task->tgid, old_tid, 0);
+		record_exit(thread, task_tgid(task), 0);
 		thread->seq = 0;
+		thread->tid = tid;
 	}
 	thread->call_stack = 0;
 	record = record_reserve(WIRE_EXEC, sizeof(*record));
 	if (!record)
 		return 0;
 	record->time_ns = bpf_ktime_get_ns();
-	record->tgid = task->tgid;
-	record->tid = task->pid;
+	record->tgid = task_tgid(task);
+	record->tid = task_tid(task);
 	bpf_probe_read_kernel_str(record->comm, sizeof(record->comm), task->comm);
 	bpf_probe_read_kernel_str(record->filename, sizeof(record->filename), program->filename);
 	record_submit(record);
@@ -115,8 +116,8 @@ int task_renamed(__u64 *context)
 	if (!record)
 		return 0;
 	record->time_ns = bpf_ktime_get_ns();
-	record->tgid = task->tgid;
-	record->tid = task->pid;
+	record->tgid = task_tgid(task);
+	record->tid = task_tid(task);
 	bpf_probe_read_kernel_str(record->comm, sizeof(record->comm), name);
 	record_submit(record);
 	return 0;
@@ -127,10 +128,10 @@ int process_exited(__u64 *context)
 {
 	struct task_struct *task = (struct task_struct *)context[0];
 	struct thread_state *thread = thread_find(task);
-	__u32 tgid = task->tgid;
+	__u32 tgid = task_tgid(task);
 
 	if (thread) {
-		record_exit(thread, tgid, task->pid, task->exit_code);
+		record_exit(thread, tgid, task->exit_code);
 		thread_forget(task);
 	}
 	if (!task->signal->live.counter)
@@ -146,7 +147,8 @@ int threads_adopted(struct bpf_iter__task *context)
 	struct task_struct *task = context->task;
 	struct thread_state *thread;
 
-	if (!task || !process_tracked(task->tgid) || task->flags & TASK_FLAG_EXITING || thread_find(task))
+	if (!task || !process_tracked(task_tgid(task)) || task->flags & TASK_FLAG_EXITING ||
+	    thread_find(task))
 		return 0;
 	thread = thread_create(task);
 	if (!thread)

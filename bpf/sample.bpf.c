@@ -33,8 +33,8 @@ int cpu_sampled(struct bpf_perf_event_data *context)
 	if (!record)
 		return 0;
 	record->time_ns = now;
-	record->tgid = task->tgid;
-	record->tid = task->pid;
+	record->tgid = task_tgid(task);
+	record->tid = task_tid(task);
 	record->syscall = kernel ? task_syscall(task, args) : WIRE_NO_SYSCALL;
 	record->kstack = kstack;
 	record->ustack = ustack;

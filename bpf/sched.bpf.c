@@ -100,7 +100,7 @@ static __always_inline void interval_open(void *context, struct thread_state *th
 		thread->woken = 0;
 	thread->out_ns = now;
 	thread->state = state;
-	thread->next_tid = next->pid;
+	thread->next_tid = task_tid(next);
 	thread->out_cpu = bpf_get_smp_processor_id();
 	thread->syscall = task_syscall(task, thread->args);
 	thread->object = 0;
@@ -128,8 +128,8 @@ static __always_inline void interval_record(struct thread_state *thread, struct 
 	record->out_ns = thread->out_ns;
 	record->wake_ns = 0;
 	record->in_ns = end;
-	record->tgid = task->tgid;
-	record->tid = task->pid;
+	record->tgid = task_tgid(task);
+	record->tid = task_tid(task);
 	record->waker_tgid = record->waker_tid = 0;
 	record->next_tid = thread->next_tid;
 	record->prev_tid = prev_tid;
@@ -171,7 +171,7 @@ static __always_inline void interval_close(struct thread_state *thread, struct t
 		thread->seq++;
 		thread_name(thread, task, now);
 		task_name(prev, now);
-		interval_record(thread, task, prev->pid, 0, now);
+		interval_record(thread, task, task_tid(prev), 0, now);
 	}
 	thread->out_ns = 0;
 	thread->woken = 0;
@@ -181,7 +181,7 @@ static __always_inline struct thread_state *thread_switched(struct task_struct *
 {
 	struct thread_state *thread = thread_find(task);
 
-	if (!thread && settings.adopt_on_switch && task->pid && process_tracked(task->tgid) &&
+	if (!thread && settings.adopt_on_switch && task->pid && process_tracked(task_tgid(task)) &&
 	    !(task->flags & TASK_FLAG_EXITING))
 		thread = thread_create(task);
 	return thread;
@@ -232,8 +232,8 @@ int sched_wakes(__u64 *context)
 	waker = bpf_get_current_task_btf();
 	number = task_syscall(waker, args);
 	thread->wake_ns = now;
-	thread->waker_tgid = waker->tgid;
-	thread->waker_tid = waker->pid;
+	thread->waker_tgid = task_tgid(waker);
+	thread->waker_tid = task_tid(waker);
 	thread->waker_syscall = number;
 	thread->waker_args[0] = args[0];
 	thread->waker_args[1] = args[1];

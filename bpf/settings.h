@@ -20,6 +20,7 @@ enum syscall_kind {
 };
 
 struct bpf_settings {
+	__u64 pid_namespace;   /* inode of the pid namespace that ids are given in, 0: the initial one */
 	__u64 min_offcpu_ns;   /* shorter intervals are not recorded */
 	__u8 user_stacks;      /* 1: user stacks with samples and blocked intervals */
 	__u8 thread_table;     /* 1: thread states in a hash table, task storage is not available */
@@ -29,6 +30,6 @@ struct bpf_settings {
 	__u8 syscall_kinds[SETTINGS_SYSCALLS]; /* enum syscall_kind */
 };
 
-_Static_assert(sizeof(struct bpf_settings) == 16 + SETTINGS_SYSCALLS, "bpf_settings");
+_Static_assert(sizeof(struct bpf_settings) == 24 + SETTINGS_SYSCALLS, "bpf_settings");
 
 #endif

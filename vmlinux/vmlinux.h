@@ -123,6 +123,24 @@ struct signal_struct {
 	atomic_t live;
 };
 
+struct ns_common {
+	unsigned int inum;
+};
+
+struct pid_namespace {
+	struct ns_common ns;
+};
+
+struct upid {
+	int nr;
+	struct pid_namespace *ns;
+};
+
+struct pid {
+	unsigned int level;
+	struct upid numbers[];
+};
+
 struct super_block {
 	unsigned long s_magic;
 };
@@ -159,6 +177,8 @@ struct task_struct {
 	unsigned in_iowait : 1;
 	pid_t pid;
 	pid_t tgid;
+	struct task_struct *group_leader;
+	struct pid *thread_pid;
 	u64 start_time;
 	char comm[16];
 	struct files_struct *files;

@@ -1152,6 +1152,28 @@ static bool run_errors(void)
 	return !failures;
 }
 
+/* The same in a pid namespace of our own, where every id differs from what the kernel uses itself. */
+static bool run_in_pid_namespace(void)
+{
+	char self[256];
+	ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	int status;
+	pid_t pid;
+
+	failures = 0;
+	self[length < 0 ? 0 : length] = '\0';
+	pid = fork();
+	if (!pid) {
+		/* The test of exec looks at parents, children and command lines: all that ids are used for.
+		 */
+		execlp("unshare", "unshare", "--pid", "--fork", "--mount-proc", self, "exec", (char *)NULL);
+		_exit(99);
+	}
+	CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && !WEXITSTATUS(status));
+	printf("%s in a pid namespace\n", failures ? "FAILED" : "ok    ");
+	return !failures;
+}
+
 int main(int argc, char **argv)
 {
 	struct bpf_source_options options = {.ring_bytes = 4096};
@@ -1178,8 +1200,10 @@ int main(int argc, char **argv)
 			continue;
 		*(run(&tests[i], argc > 1) ? &passed : &failed) += 1;
 	}
-	if (argc == 1)
+	if (argc == 1) {
 		*(run_errors() ? &passed : &failed) += 1;
+		*(run_in_pid_namespace() ? &passed : &failed) += 1;
+	}
 	printf("%d passed, %d failed\n", passed, failed);
 	return failed ? 1 : 0;
 }

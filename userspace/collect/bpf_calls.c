@@ -180,8 +180,9 @@ static int attach_file(struct bpf_calls *calls, struct whyidle_bpf *programs, in
 				first = one;
 		}
 		if (first && !attached)
-			err = error_set(error, first, "cannot probe the functions of %s: %s", path,
-			                strerror(-first));
+			err = error_set(
+			    error, first, "cannot probe the functions of %s: %s%s", path, strerror(-first),
+			    first == -EACCES || first == -EPERM ? " (CAP_SYS_ADMIN is needed)" : "");
 	}
 	array_free(&list);
 	elf_end(elf);

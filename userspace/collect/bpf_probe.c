@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -18,6 +19,9 @@
 
 #define DEFAULT_RING_BYTES (64u << 20)
 #define TRIAL_ENTRIES      64 /* map sizes while a program is only tried */
+
+/* Inode of the initial pid namespace, fixed by the kernel (PROC_PID_INIT_INO). */
+#define INITIAL_PID_NAMESPACE 0xeffffffcu
 
 /* The programs, and what a recording lacks without each. */
 static const struct program {
@@ -102,6 +106,7 @@ static const struct {
 struct plan {
 	bool left_out[PROGRAMS_KNOWN];
 	bool thread_table; /* see struct bpf_settings */
+	uint64_t pid_namespace;
 	bool switch_has_state;
 };
 
@@ -115,6 +120,7 @@ static int print_libbpf(enum libbpf_print_level level, const char *format, va_li
 static void set_options(struct bpf_settings *settings, const struct plan *plan,
                         const struct bpf_source_options *options)
 {
+	settings->pid_namespace = plan->pid_namespace;
 	settings->min_offcpu_ns = options->min_offcpu_ns;
 	settings->user_stacks = options->user_stacks;
 	settings->thread_table = plan->thread_table;
@@ -242,6 +248,16 @@ static int refuse(struct error *error, int code, const char *what)
 	return error_set(error, code, "%s: %s", what, strerror(-code));
 }
 
+/* The pid namespace of this process as the programs know it. */
+static uint64_t own_pid_namespace(void)
+{
+	struct stat status;
+
+	if (stat("/proc/self/ns/pid", &status) || status.st_ino == INITIAL_PID_NAMESPACE)
+		return 0;
+	return status.st_ino;
+}
+
 /* Fails early, and in a person's words, where nothing could be loaded at all. */
 static int check_kernel(struct plan *plan, struct error *error)
 {
@@ -260,6 +276,7 @@ static int check_kernel(struct plan *plan, struct error *error)
 		    error, -ENOTSUP,
 		    "this kernel does not describe its types (no usable /sys/kernel/btf/vmlinux): "
 		    "a kernel built with CONFIG_DEBUG_INFO_BTF is needed");
+	plan->pid_namespace = own_pid_namespace();
 	plan->switch_has_state = tracepoint_parameters(kernel, "sched_switch") >= 4;
 	btf__free(kernel);
 	return 0;

@@ -23,7 +23,7 @@ enum sim_state {
 	STATE_FORKED, /* child of a process that had initialised CUDA: unusable, as with the real driver */
 };
 
-static enum sim_state state;
+static _Atomic enum sim_state state; /* changed under init_lock */
 static pthread_mutex_t init_lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static pthread_once_t options_once = PTHREAD_ONCE_INIT;
 static const struct sim_tracer *attached_tracer;

@@ -77,8 +77,8 @@ static void take_buffer(cupti_abi_context context, uint32_t stream, uint8_t *buf
 		CHECK(record->kind < 64 && sizes[record->kind] && received.count < MAX_RECORDS);
 		memcpy(&received.records[received.count++], record, sizes[record->kind]);
 	}
-	received.buffers++;
 	received.thread = pthread_self();
+	__atomic_add_fetch(&received.buffers, 1, __ATOMIC_RELEASE); /* some tests poll it */
 	free(buffer);
 }
 

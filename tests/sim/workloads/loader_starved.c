@@ -157,7 +157,7 @@ static void worker_main(int number, int output)
 static pid_t start_worker(int number, int *input)
 {
 	pid_t parent = getpid(), child;
-	char name[16];
+	char name[32];
 	int ends[2];
 
 	check(!pipe(ends), "pipe");
@@ -386,7 +386,7 @@ int main(int argc, char **argv)
 	workload_name_self(&workload, workload.name, "launcher");
 	prepare_training(&training);
 	for (int i = 0; i < WORKERS; i++) {
-		char name[16];
+		char name[32];
 
 		workers[i] = start_worker(i, &pipes[i]);
 		snprintf(name, sizeof(name), "loader-%d", i);

@@ -145,9 +145,10 @@ static int find_device(struct bridge_tables *tables, const uint8_t uuid[16], uin
 	*added = false;
 	if (memcmp(uuid, unknown, sizeof(unknown)))
 		ordinal = 0;
-	array_for_each (device, &tables->devices) {
+	for (size_t i = 0; i < tables->devices.count; i++) {
+		device = &tables->devices.items[i];
 		if (!memcmp(device->uuid, uuid, 16) && device->ordinal == ordinal)
-			return device - tables->devices.items;
+			return i;
 	}
 	if (tables->devices.count == BRIDGE_MAX_DEVICES)
 		return -1;

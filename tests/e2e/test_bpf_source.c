@@ -50,7 +50,8 @@ struct test {
 	 */
 	bool (*during)(struct bpf_source *source, uint32_t pid, struct truth *truth);
 	struct bpf_source_options options;
-	bool lossy, never_polled;
+	bool lossy; /* sequence numbers have holes, or begin anew */
+	bool never_polled;
 	const char *without;  /* see WHYIDLE_BPF_WITHOUT */
 	const char *degraded; /* part of a line that must then be said */
 	const char *calls;    /* file whose CUDA calls are probed */
@@ -669,6 +670,107 @@ static void early_check(const struct recording *recording, const struct truth *t
 	CHECK(found && found->flags & RECORD_OFFCPU_WOKEN && found->waker_tid == (uint32_t)getpid());
 }
 
+/* ---- many at once: what must hold in every recording ---- */
+
+#define MANY_PROCESSES 40
+#define MANY_THREADS   3
+
+static void *many_thread(void *context)
+{
+	(void)context;
+	for (int i = 0; i < 5; i++) {
+		pause_ns(MS / 10);
+		sched_yield();
+	}
+	return NULL;
+}
+
+static void many_process(void)
+{
+	pthread_t threads[MANY_THREADS];
+
+	for (int i = 0; i < MANY_THREADS; i++) {
+		if (pthread_create(&threads[i], NULL, many_thread, NULL))
+			die("pthread_create");
+	}
+	for (int i = 0; i < MANY_THREADS; i++)
+		pthread_join(threads[i], NULL);
+	execl("/bin/true", "true", (char *)NULL);
+	die("execl");
+}
+
+static void many_program(struct truth *truth)
+{
+	(void)truth;
+	for (int i = 0; i < MANY_PROCESSES; i++) {
+		if (!fork())
+			many_process();
+	}
+	while (wait(NULL) > 0)
+		;
+}
+
+static void many_check(const struct recording *recording, const struct truth *truth)
+{
+	const struct record_fork *fork;
+	const struct record_exec *exec;
+	const struct record_exit *end;
+	int threads = 0, processes = 0, executed = 0, ended = 0;
+
+	(void)truth;
+	array_for_each (fork, &recording->forks) {
+		threads += fork->parent_tid && fork->child_pid == fork->parent_pid;
+		processes += fork->parent_tid && fork->child_pid != fork->parent_pid;
+	}
+	array_for_each (exec, &recording->execs)
+		executed += !strcmp(recording_string(recording, exec->filename), "/bin/true");
+	array_for_each (end, &recording->exits)
+		ended++;
+	CHECK(processes == MANY_PROCESSES);
+	CHECK(threads == MANY_PROCESSES * MANY_THREADS);
+	CHECK(executed == MANY_PROCESSES);
+	CHECK(ended == 1 + MANY_PROCESSES + MANY_PROCESSES * MANY_THREADS);
+}
+
+/* An exec by a thread that is not the leader: the thread goes on under the leader's id. */
+static void *exec_thread(void *context)
+{
+	struct truth *truth = context;
+
+	truth->tid[1] = own_tid();
+	wait_until_blocked(getpid(), getpid());
+	execl("/bin/true", "true", (char *)NULL);
+	die("execl");
+	return NULL;
+}
+
+static void takeover_program(struct truth *truth)
+{
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, exec_thread, truth))
+		die("pthread_create");
+	pthread_join(thread, NULL);
+}
+
+static void takeover_check(const struct recording *recording, const struct truth *truth)
+{
+	const struct record_exec *at, *found = NULL;
+	const struct record_exit *end;
+	int ends = 0;
+
+	array_for_each (at, &recording->execs) {
+		if (!strcmp(recording_string(recording, at->filename), "/bin/true"))
+			found = at;
+	}
+	CHECK(found && found->pid == current_pid && found->tid == current_pid);
+	CHECK(exit_of(recording, truth->tid[1]));
+	array_for_each (end, &recording->exits)
+		ends += end->tid == current_pid;
+	/* The old leader, and the thread that took its place. */
+	CHECK(ends == 2);
+}
+
 /* ---- losses ---- */
 
 #define LOSS_ROUNDS 400
@@ -940,6 +1042,8 @@ static const struct test tests[] = {
     {.name = "name", .program = name_program, .check = name_check},
     {.name = "open", .program = open_program, .check = open_check, .during = open_during},
     {.name = "early", .program = early_program, .check = early_check},
+    {.name = "many", .program = many_program, .check = many_check},
+    {.name = "takeover", .program = takeover_program, .check = takeover_check, .lossy = true},
     {.name = "sample",
      .program = sample_program,
      .check = sample_check,
@@ -1166,6 +1270,8 @@ static bool run_in_pid_namespace(void)
 	if (!pid) {
 		/* The test of exec looks at parents, children and command lines: all that ids are used for.
 		 */
+		if (!freopen("/dev/null", "w", stdout))
+			_exit(98);
 		execlp("unshare", "unshare", "--pid", "--fork", "--mount-proc", self, "exec", (char *)NULL);
 		_exit(99);
 	}

@@ -5,7 +5,8 @@
  *	bridge_target launch COUNT            so many kernels, a synchronisation after every 50th
  *	bridge_target threads THREADS COUNT   the same from several threads at once
  *	bridge_target status CODE             some kernels, then exit with CODE
- *	bridge_target die SIGNAL MS           kernels for that long, then kill itself
+ *	bridge_target linger COUNT            the same as launch, with an exit that takes its time
+ *	bridge_target die SIGNAL MS           a few kernels every 5 ms for that long, then kill itself
  *	bridge_target fork COUNT              half of them, a child that exits through exit(), the other half
  *	bridge_target outlive MS              a child that lives on for that long after its parent
  *	bridge_target exec COUNT              some kernels, then replaces itself by "launch COUNT"
@@ -24,6 +25,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -38,6 +40,14 @@ static void check(int result, const char *what)
 		return;
 	fprintf(stderr, "bridge_target: %s: %d\n", what, result);
 	exit(99);
+}
+
+static void sleep_ms(unsigned int milliseconds)
+{
+	struct timespec time = {.tv_sec = milliseconds / 1000,
+	                        .tv_nsec = (long)(milliseconds % 1000) * 1000000};
+
+	nanosleep(&time, NULL);
 }
 
 static void launch(CUfunction kernel, unsigned int count)
@@ -103,14 +113,6 @@ static void run_fork(CUfunction kernel, unsigned int count)
 		check(status, "the child's status");
 }
 
-static void sleep_ms(unsigned int milliseconds)
-{
-	struct timespec time = {.tv_sec = milliseconds / 1000,
-	                        .tv_nsec = (long)(milliseconds % 1000) * 1000000};
-
-	nanosleep(&time, NULL);
-}
-
 static void run_outlive(CUfunction kernel, unsigned int milliseconds)
 {
 	launch(kernel, 50);
@@ -143,7 +145,8 @@ static void run_die(CUfunction kernel, int signal, unsigned int milliseconds)
 
 	clock_gettime(CLOCK_MONOTONIC, &begin);
 	do {
-		launch(kernel, 50);
+		launch(kernel, 5);
+		sleep_ms(5);
 		clock_gettime(CLOCK_MONOTONIC, &now);
 	} while ((now.tv_sec - begin.tv_sec) * 1000 + (now.tv_nsec - begin.tv_nsec) / 1000000 <
 	         (long)milliseconds);
@@ -152,21 +155,23 @@ static void run_die(CUfunction kernel, int signal, unsigned int milliseconds)
 
 static void run_descriptors(CUfunction kernel, unsigned int count)
 {
-	int fd = open("/dev/null", O_RDONLY);
+	int fd = open("/dev/null", O_RDONLY), pair[2], copies = 0;
 
 	printf("descriptor %d\n", fd);
 	launch(kernel, count / 2);
 	for (int i = 3; i < 1024; i++)
 		close(i);
-	for (int i = 3; i < 1024; i++) /* every number is somebody else's now */
-		if (open("/dev/null", O_RDONLY) < 0)
-			break;
+	/* Every number is somebody else's now: of a socket that has lost its peer, just like the bridge's
+	 * might. */
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair))
+		check(errno, "socketpair");
+	close(pair[1]);
+	while (dup(pair[0]) >= 0 && ++copies < 1000)
+		;
 	launch(kernel, count - count / 2);
-	for (int i = 3; i < 1024; i++)
-		if (fcntl(i, F_GETFD) < 0 && errno == EBADF) {
+	for (int i = 3; i < 3 + copies; i++)
+		if (i != pair[1] && fcntl(i, F_GETFD) < 0)
 			printf("descriptor %d was closed\n", i);
-			break;
-		}
 }
 
 /* Threads other than the main one that would run a handler of the program. */
@@ -195,15 +200,23 @@ static void run_signals(void)
 		closedir(tasks);
 }
 
+static void exit_slowly(void)
+{
+	sleep_ms(300);
+}
+
 int main(int argc, char **argv)
 {
 	const char *mode = argc > 1 ? argv[1] : "";
 	unsigned int first = argc > 2 ? (unsigned int)strtoul(argv[2], NULL, 10) : 0;
 	unsigned int second = argc > 3 ? (unsigned int)strtoul(argv[3], NULL, 10) : 0;
-	CUfunction kernel = start();
+	CUfunction kernel;
 	int code = 0;
 
-	if (!strcmp(mode, "launch")) {
+	if (!strcmp(mode, "linger"))
+		atexit(exit_slowly); /* before CUDA's and the bridge's: it runs after them */
+	kernel = start();
+	if (!strcmp(mode, "launch") || !strcmp(mode, "linger")) {
 		launch(kernel, first);
 	} else if (!strcmp(mode, "threads")) {
 		run_threads(kernel, first, second);

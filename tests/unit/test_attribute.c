@@ -325,6 +325,25 @@ Test(attribute, the_interpreter_lock_is_seen_by_its_switch_interval)
 	cr_assert_str_eq(timeline_top(&line)->detail.holder, "other (101)");
 }
 
+Test(attribute, a_delivering_thread_of_a_worker_leads_to_the_one_that_computes)
+{
+	uint32_t worker = timeline_process(&line, WORKER, MAIN, "loader-0");
+	uint32_t feeder = timeline_thread(&line, WORKER, 201, "feeder");
+
+	/* The feeder asks for the interpreter lock every 5 ms while the worker's main thread computes. */
+	timeline_pipe(&line, main_thread, 9 * MS, 19 * MS, 19 * MS, feeder);
+	timeline_blocked(&line, feeder, 8 * MS, 13 * MS, 13 * MS, "futex_do_wait", MODEL_NONE,
+	                 "hrtimer_wakeup");
+	timeline_blocked(&line, feeder, 13 * MS, 18 * MS, 18 * MS, "futex_do_wait", MODEL_NONE,
+	                 "hrtimer_wakeup");
+	(void)worker;
+	end_gap();
+	timeline_analyse(&line);
+	assert_ns(CAUSE_HOST_GIL, ROLE_WORKER, 0);
+	assert_ns(CAUSE_HOST_USER_CODE, ROLE_WORKER, 9 * MS);
+	cr_assert_eq(timeline_top(&line)->threads.items[0].tid, WORKER);
+}
+
 Test(attribute, threads_that_wait_for_each_other_end_the_walk)
 {
 	uint32_t other = timeline_thread(&line, MAIN, 101, "other");

@@ -115,3 +115,41 @@ struct wait wait_merge(const struct thread *thread, size_t first)
 	}
 	return wait;
 }
+
+static uint64_t running_ns(const struct thread *thread, uint64_t from_ns, uint64_t to_ns)
+{
+	uint64_t away = 0;
+
+	if (from_ns < thread->start_ns)
+		from_ns = thread->start_ns;
+	if (to_ns > thread->end_ns)
+		to_ns = thread->end_ns;
+	if (!thread->tracked || to_ns <= from_ns)
+		return 0;
+	for (size_t at = thread_offcpu_after(thread, from_ns);
+	     at < thread->offcpu.count && thread->offcpu.items[at].out_ns < to_ns; at++) {
+		const struct offcpu *offcpu = &thread->offcpu.items[at];
+		uint64_t start = offcpu->out_ns > from_ns ? offcpu->out_ns : from_ns;
+
+		away += (offcpu->in_ns < to_ns ? offcpu->in_ns : to_ns) - start;
+	}
+	return to_ns - from_ns - away;
+}
+
+uint32_t busiest_sibling(const struct model *model, uint32_t of, uint64_t from_ns, uint64_t to_ns)
+{
+	const struct process *process = &model->processes.items[model->threads.items[of].process];
+	uint32_t best = MODEL_NONE;
+	const uint32_t *thread;
+	uint64_t most = 0;
+
+	array_for_each (thread, &process->threads) {
+		uint64_t ns = *thread == of ? 0 : running_ns(&model->threads.items[*thread], from_ns, to_ns);
+
+		if (ns > most) {
+			most = ns;
+			best = *thread;
+		}
+	}
+	return best;
+}

@@ -118,25 +118,44 @@ static bool blame_call(struct walk *walk, uint32_t index, const struct offcpu *o
 	return true;
 }
 
-/* Goes on in the thread that woke this one; false if there is no such thread to go on in. */
-static bool follow_waker(struct walk *walk, uint32_t index, const struct offcpu *last, uint64_t from_ns,
-                         uint64_t to_ns)
+/* Goes on in another thread, over the same time; false if the chain ends here. */
+static bool follow(struct walk *walk, uint32_t index, uint32_t next, enum confidence edge, uint64_t from_ns,
+                   uint64_t to_ns)
 {
 	const struct model *model = walk->model;
-	uint32_t waker = model_thread_at(model, last->waker_tid, last->wake_ns);
-	enum confidence before = walk->confidence, edge = edge_confidence(last);
+	enum confidence before = walk->confidence;
 
-	if (waker == MODEL_NONE || waker == index || !walk_enter(walk, waker, from_ns))
+	if (next == MODEL_NONE || next == index || !walk_enter(walk, next, from_ns))
 		return false;
 	if (edge < walk->confidence)
 		walk->confidence = edge;
-	if (walk->crossed && thread_role(model, walk->launcher, waker) == ROLE_WORKER &&
+	if (walk->crossed && thread_role(model, walk->launcher, next) == ROLE_WORKER &&
 	    thread_role(model, walk->launcher, index) != ROLE_WORKER)
-		walk->crossed(walk->context, index, waker, from_ns, to_ns);
-	walk_thread(walk, waker, from_ns, to_ns);
+		walk->crossed(walk->context, index, next, from_ns, to_ns);
+	walk_thread(walk, next, from_ns, to_ns);
 	walk->confidence = before;
 	walk_leave(walk);
 	return true;
+}
+
+/*
+ * Waiting for the interpreter lock. In the launcher's process the lock itself is what can be changed. In a
+ * worker, the thread that only delivers waits while the one that makes the data computes: that computing is
+ * the cause.
+ */
+static void blame_interpreter_lock(struct walk *walk, uint32_t index, const struct offcpu *last,
+                                   uint64_t from_ns, uint64_t to_ns)
+{
+	struct leaf leaf = walk_leaf(walk, index, from_ns, to_ns, CAUSE_HOST_GIL, CONFIDENCE_MEDIUM);
+
+	if (last->wake == WAKE_KIND_TASK)
+		leaf.holder = model_thread_at(walk->model, last->waker_tid, last->wake_ns);
+	if (leaf.holder == MODEL_NONE || leaf.holder == index)
+		leaf.holder = busiest_sibling(walk->model, index, from_ns, to_ns);
+	if (leaf.role != ROLE_LAUNCHER && leaf.role != ROLE_THREAD &&
+	    follow(walk, index, leaf.holder, CONFIDENCE_MEDIUM, from_ns, to_ns))
+		return;
+	emit_blocked(walk, leaf, last);
 }
 
 void walk_blocked(struct walk *walk, uint32_t index, const struct wait *wait, uint64_t from_ns,
@@ -163,13 +182,11 @@ void walk_blocked(struct walk *walk, uint32_t index, const struct wait *wait, ui
 		return;
 	}
 	if (wait->interpreter_lock) {
-		leaf.code = CAUSE_HOST_GIL;
-		leaf.confidence = CONFIDENCE_MEDIUM;
-		emit_blocked(walk, leaf, last);
+		blame_interpreter_lock(walk, index, last, from_ns, to_ns);
 		return;
 	}
 	if (last->woken && last->wake == WAKE_KIND_TASK) {
-		if (follow_waker(walk, index, last, from_ns, to_ns))
+		if (follow(walk, index, leaf.holder, edge_confidence(last), from_ns, to_ns))
 			return;
 		leaf.code = CAUSE_UNKNOWN_UNTRACED;
 		leaf.confidence = CONFIDENCE_LOW;

@@ -77,11 +77,12 @@ static void add_states(struct state_mix *mix, const struct model *model, uint32_
 /* Main thread of a process: it does the work; its other threads only deliver. */
 static uint32_t main_thread(const struct model *model, uint32_t process)
 {
-	uint32_t pid = model->processes.items[process].pid;
+	const struct process *own = &model->processes.items[process];
+	const uint32_t *thread;
 
-	for (uint32_t i = 0; i < model->threads.count; i++) {
-		if (model->threads.items[i].process == process && model->threads.items[i].tid == pid)
-			return i;
+	array_for_each (thread, &own->threads) {
+		if (model->threads.items[*thread].tid == own->pid)
+			return *thread;
 	}
 	return MODEL_NONE;
 }

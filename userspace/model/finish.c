@@ -311,17 +311,21 @@ static int make_holes(struct model *model)
 	return 0;
 }
 
-static int list_callers(struct model *model)
+static int list_threads(struct model *model)
 {
 	for (uint32_t i = 0; i < model->threads.count; i++) {
-		uint32_t *caller;
+		const struct thread *thread = &model->threads.items[i];
+		uint32_t *slot = array_add(&model->processes.items[thread->process].threads);
 
-		if (!model->threads.items[i].calls.count)
-			continue;
-		caller = array_add(&model->callers);
-		if (!caller)
+		if (!slot)
 			return -ENOMEM;
-		*caller = i;
+		*slot = i;
+		if (!thread->calls.count)
+			continue;
+		slot = array_add(&model->callers);
+		if (!slot)
+			return -ENOMEM;
+		*slot = i;
 	}
 	return 0;
 }
@@ -345,7 +349,7 @@ int model_finish(struct model *model, struct error *error)
 	if (!rc)
 		rc = make_holes(model);
 	if (!rc)
-		rc = list_callers(model);
+		rc = list_threads(model);
 	index_map_free(&classifier.waits);
 	index_map_free(&classifier.wakes);
 	index_map_free(&classifier.samples);

@@ -139,6 +139,7 @@ const char *model_symbol(const struct model *model, uint32_t pid, uint64_t addre
 void model_free(struct model *model)
 {
 	struct thread *thread;
+	struct process *process;
 	struct device *device;
 	char **text;
 
@@ -148,6 +149,8 @@ void model_free(struct model *model)
 		array_free(&thread->calls);
 		array_free(&thread->overhead);
 	}
+	array_for_each (process, &model->processes)
+		array_free(&process->threads);
 	array_for_each (device, &model->devices)
 		array_free(&device->ops);
 	array_for_each (text, &model->owned)

@@ -92,6 +92,9 @@ struct process {
 	uint64_t start_ns, end_ns;
 	bool forked; /* made by fork within the recording and not (yet) replaced by exec */
 	uint64_t launches;
+	struct {
+		ARRAY(uint32_t)
+	} threads; /* indices of model.threads */
 };
 
 enum op_kind {

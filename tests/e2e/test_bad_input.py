@@ -248,7 +248,7 @@ def test_unwritable_output(ctx):
 @needs("namespace", "bpf")
 def test_full_disk(ctx):
     script = f"""
-        mount -t tmpfs -o size=128k tmpfs {ctx.folder} && cd {ctx.folder} || exit 99
+        mount -t tmpfs -o size=48k tmpfs {ctx.folder} && cd {ctx.folder} || exit 99
         {ctx.whyidle} record -q --no-report -o s.whyidle -- {ctx.sim("healthy")} --seconds 3
         echo "status $?"
         {ctx.whyidle} report --json s.whyidle
@@ -421,7 +421,7 @@ def test_recorder_killed(ctx):
     """Nothing that was flushed is lost, and the command does not notice."""
     process = ctx.start(ctx.whyidle, "record", *QUIET, "-o", "session.whyidle", "--", ctx.sim("healthy"), "--seconds", "4")
     wait_until(lambda: os.path.exists(ctx.path("session.whyidle")) and
-               os.path.getsize(ctx.path("session.whyidle")) > 60000, "a session that grows")
+               os.path.getsize(ctx.path("session.whyidle")) > 30000, "a session that grows")
     process.kill()
     out, _ = process.communicate(timeout=30)  # ends when the command has closed its output
     assert b"steps" in out, "the command died with its recorder"

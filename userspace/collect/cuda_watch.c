@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/array.h"
 
@@ -10,7 +11,8 @@
 #define LAST_PERIOD_NS  2000000000ULL
 #define MAX_PROCESSES   4096 /* kept in mind at once */
 #define MAX_LIBRARIES   8
-/* How long a process may take from mapping CUDA to connecting its bridge, and the bridge to start CUPTI. */
+#define MEMORY_DEVICE   "/dev/nvidia-uvm"
+/* How long a process may take from starting CUDA to connecting its bridge, and the bridge to start CUPTI. */
 #define ABSENT_GRACE_NS   1500000000ULL
 #define STARTING_GRACE_NS 20000000000ULL
 
@@ -121,6 +123,16 @@ static bool has_driver(const struct cuda_library *libraries, size_t count)
 	return false;
 }
 
+/*
+ * Importing a framework maps the driver long before CUDA starts, if it ever does. cuInit opens the unified memory
+ * device (seen with driver 580); the bridge is loaded during that call. Without such a device on the machine (the
+ * stand-ins of tests/sim) a mapped driver must do.
+ */
+static bool cuda_started(uint32_t pid)
+{
+	return access(MEMORY_DEVICE, F_OK) || process_has_open(pid, MEMORY_DEVICE);
+}
+
 static void note_cuda(struct cuda_watch *watch, struct watched *process, uint64_t now_ns)
 {
 	watch->seen = true;
@@ -149,7 +161,7 @@ static void look_at(struct cuda_watch *watch, struct watched *process, uint64_t 
 	if (is_forked_copy(watch, process))
 		return;
 	count = process_cuda_libraries(process->pid, libraries, MAX_LIBRARIES);
-	if (!has_driver(libraries, count))
+	if (!has_driver(libraries, count) || !cuda_started(process->pid))
 		return;
 	if (watch->options.mapped && !process->told_mapped)
 		watch->options.mapped(watch->options.context, process->pid, libraries, count);

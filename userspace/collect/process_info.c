@@ -109,6 +109,29 @@ uint64_t process_image(uint32_t pid)
 	return got > 0 ? hash_bytes(vector, got) : 0;
 }
 
+bool process_has_open(uint32_t pid, const char *path)
+{
+	char name[64], target[256];
+	const struct dirent *entry;
+	bool found = false;
+	DIR *directory;
+
+	snprintf(name, sizeof(name), "/proc/%u/fd", pid);
+	directory = opendir(name);
+	if (!directory)
+		return false;
+	while (!found && (entry = readdir(directory)) != NULL) {
+		ssize_t length = readlinkat(dirfd(directory), entry->d_name, target, sizeof(target) - 1);
+
+		if (length < 0)
+			continue;
+		target[length] = '\0';
+		found = !strcmp(target, path);
+	}
+	closedir(directory);
+	return found;
+}
+
 bool process_in_initial_pid_namespace(void)
 {
 	struct stat info;

@@ -28,6 +28,9 @@ void process_name(uint32_t pid, char *name, size_t size);
  */
 uint64_t process_image(uint32_t pid);
 
+/* True if `pid` has a file of this path open; false also if that cannot be read. */
+bool process_has_open(uint32_t pid, const char *path);
+
 /* True if this process runs in the initial pid namespace. */
 bool process_in_initial_pid_namespace(void);
 

@@ -29,6 +29,10 @@ include cupti_bridge/bridge.mk
 include userspace/userspace.mk
 include tests/sim/sim.mk
 include tests/tests.mk
+include tests/e2e/e2e.mk
+include tests/golden/golden.mk
+include tests/fuzz/fuzz.mk
+include tests/bench/bench.mk
 
 help:
 	@echo 'make demo       explain a starved training loop on a simulated GPU (root, no GPU needed)'

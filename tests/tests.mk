@@ -22,7 +22,7 @@ $(BUILD)/unit-tests: $(UNIT_OBJECTS) $(PURE_OBJECTS) $(UNIT_BRIDGE_OBJECTS)
 	$(Q)$(CC) $(SANITIZE) $^ -lcriterion -lelf -lz -lzstd -ljansson $(SYSTEM_LIBRARIES) -o $@
 
 unit: $(BUILD)/unit-tests
-	$(Q)./$(BUILD)/unit-tests --quiet
+	$(Q)./$(BUILD)/unit-tests
 
 # Every suite runs, also after one has failed; the last line sums them up.
 TEST_SUITES := unit sim-test bridge-test bpf-test e2e check-abi check-vmlinux fuzz-smoke

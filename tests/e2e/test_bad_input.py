@@ -48,6 +48,7 @@ def test_no_root_without_bpf_gives_a_timeline(ctx):
     report = ctx.report("s.whyidle")
     assert kernel_time(report) > 300e6, report["gpus"]
     assert any("no-bpf" in line for line in report["degraded"]), report["degraded"]
+    assert report["gpus"][0]["top_gaps"][0]["ended_by"]["comm"] == "healthy", report["gpus"][0]["top_gaps"][0]
     for cause in report["gpus"][0]["causes"]:
         assert not cause["code"].startswith(("wait.", "sched.")), f"{cause['code']} was named without BPF"
 

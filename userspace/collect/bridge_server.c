@@ -296,7 +296,24 @@ static int add_bridge(struct bridge_server *server, int fd, uint32_t pid)
 	return 0;
 }
 
-static void accept_bridges(struct bridge_server *server)
+/* Names a process that has connected. */
+static void write_name(const struct bridge_server *server, uint32_t pid, struct session_writer *writer)
+{
+	struct record_task task = {.header = {.type = RECORD_TASK, .size = sizeof(task)},
+	                           .time_ns = now_ns(),
+	                           .pid = pid,
+	                           .tid = pid};
+	char name[32];
+
+	if (!server->options.write_names)
+		return;
+	process_name(pid, name, sizeof(name));
+	task.comm = session_writer_cstring(writer, name);
+	if (task.comm)
+		session_writer_put(writer, &task, NULL); /* a disk that is full is told by what follows */
+}
+
+static void accept_bridges(struct bridge_server *server, struct session_writer *writer)
 {
 	for (int i = 0; i < MAX_ACCEPTS_PER_POLL; i++) {
 		struct ucred peer;
@@ -322,7 +339,9 @@ static void accept_bridges(struct bridge_server *server)
 			continue;
 		}
 		err = add_bridge(server, fd, peer.pid);
-		if (err) {
+		if (!err) {
+			write_name(server, peer.pid, writer);
+		} else {
 			snprintf(text, sizeof(text), "no GPU timeline for it: cannot make its ring: %s",
 			         strerror(-err));
 			tell(server, peer.pid, text);
@@ -503,7 +522,7 @@ int bridge_server_poll(struct bridge_server *server, struct session_writer *writ
 {
 	int err = 0, one;
 
-	accept_bridges(server);
+	accept_bridges(server, writer);
 	for (size_t i = 0; i < server->count;) {
 		if (hung_up(server->bridges[i]->fd)) {
 			one = retire(server, i, writer, err ? NULL : error);

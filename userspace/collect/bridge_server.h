@@ -21,6 +21,7 @@ struct bridge_server_options {
 	uint64_t
 	    ring_bytes; /* of each process, a power of two; 0: default (32 MiB, taken as it is touched) */
 	uint32_t flush_period_ms; /* how often bridges ask CUPTI for finished buffers; 0: default (250 ms) */
+	bool write_names;         /* write the names of the processes: nobody else does */
 	/* Called when something is worth telling a person; pid 0 if it concerns no process. */
 	void (*degraded)(void *context, uint32_t pid, const char *what);
 	void *context;

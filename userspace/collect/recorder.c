@@ -259,6 +259,7 @@ static int prepare_bridge(struct recorder *recorder, struct error *error)
 	struct bridge_server_options options = {
 	    .uid = recorder->user.uid,
 	    .ring_bytes = recorder->options->bridge_ring_bytes,
+	    .write_names = recorder->options->no_bpf,
 	    .degraded = on_bridge_degraded,
 	    .context = recorder,
 	};
@@ -381,7 +382,7 @@ static int start_bpf(struct recorder *recorder, struct error *error)
 	    .ring_bytes = recorder->options->bpf_ring_bytes,
 	    .min_offcpu_ns = recorder->options->min_offcpu_ns,
 	    .sample_period_ns = recorder->options->sample_period_ns,
-	    .user_stacks = true,
+	    .user_stacks = false, /* nothing reads them yet */
 	    .degraded = on_bpf_degraded,
 	    .context = recorder,
 	};

@@ -215,6 +215,7 @@ void text_notes(const struct text *text)
 	const struct analysis *analysis = text->analysis;
 	const struct device_report *device;
 	char line[1024], losses[512], what[FORMAT_TEXT_SIZE(200)];
+	struct loss_report missing = analysis->losses;
 	const char **degraded;
 
 	if (analysis->simulated)
@@ -222,7 +223,9 @@ void text_notes(const struct text *text)
 	if (analysis->incomplete)
 		note(text,
 		     "The recording is incomplete: it was cut off before its end. This is what was saved.");
-	if (text_losses(losses, sizeof(losses), &analysis->losses)) {
+	/* A lost stack only makes a wait harder to name: no time goes missing with it. */
+	missing.stacks = 0;
+	if (text_losses(losses, sizeof(losses), &missing)) {
 		snprintf(line, sizeof(line),
 		         "Records were lost: %s. Idle time over them counts as unknown.lost.", losses);
 		note(text, line);

@@ -297,7 +297,8 @@ static int add_bridge(struct bridge_server *server, int fd, uint32_t pid)
 }
 
 /* Names a process that has connected. */
-static void write_name(const struct bridge_server *server, uint32_t pid, struct session_writer *writer)
+static int write_name(const struct bridge_server *server, uint32_t pid, struct session_writer *writer,
+                      struct error *error)
 {
 	struct record_task task = {.header = {.type = RECORD_TASK, .size = sizeof(task)},
 	                           .time_ns = now_ns(),
@@ -306,15 +307,17 @@ static void write_name(const struct bridge_server *server, uint32_t pid, struct 
 	char name[32];
 
 	if (!server->options.write_names)
-		return;
+		return 0;
 	process_name(pid, name, sizeof(name));
 	task.comm = session_writer_cstring(writer, name);
-	if (task.comm)
-		session_writer_put(writer, &task, NULL); /* a disk that is full is told by what follows */
+	return task.comm ? session_writer_put(writer, &task, error) : 0;
 }
 
-static void accept_bridges(struct bridge_server *server, struct session_writer *writer)
+/* Returns 0 or the first error of the writer. */
+static int accept_bridges(struct bridge_server *server, struct session_writer *writer, struct error *error)
 {
+	int failed = 0;
+
 	for (int i = 0; i < MAX_ACCEPTS_PER_POLL; i++) {
 		struct ucred peer;
 		socklen_t length = sizeof(peer);
@@ -323,7 +326,7 @@ static void accept_bridges(struct bridge_server *server, struct session_writer *
 
 		fd = accept4(server->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (fd < 0)
-			return;
+			break;
 		if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) < 0 || peer.pid <= 0 ||
 		    (peer.uid != server->options.uid && peer.uid != 0)) {
 			close(fd);
@@ -340,13 +343,15 @@ static void accept_bridges(struct bridge_server *server, struct session_writer *
 		}
 		err = add_bridge(server, fd, peer.pid);
 		if (!err) {
-			write_name(server, peer.pid, writer);
+			err = write_name(server, peer.pid, writer, failed ? NULL : error);
+			failed = failed ? failed : err;
 		} else {
 			snprintf(text, sizeof(text), "no GPU timeline for it: cannot make its ring: %s",
 			         strerror(-err));
 			tell(server, peer.pid, text);
 		}
 	}
+	return failed;
 }
 
 static enum bridge_state state_of(const struct bridge *bridge)
@@ -520,9 +525,9 @@ static bool hung_up(int fd)
 
 int bridge_server_poll(struct bridge_server *server, struct session_writer *writer, struct error *error)
 {
-	int err = 0, one;
+	int err, one;
 
-	accept_bridges(server, writer);
+	err = accept_bridges(server, writer, error);
 	for (size_t i = 0; i < server->count;) {
 		if (hung_up(server->bridges[i]->fd)) {
 			one = retire(server, i, writer, err ? NULL : error);

@@ -303,7 +303,10 @@ static const char *remedy(cupti_abi_result result)
 
 /*
  * Holding the one subscription of a process costs nothing by itself (no callback is enabled) and is the only
- * way to notice another tool, and to be noticed by it, before both fight over the buffers.
+ * way to notice another tool, and to be noticed by it. A torch.profiler that starts later in the program then
+ * says that CUPTI is taken and goes on without GPU activities. Without the subscription it would take our
+ * buffers over and call cuptiFinalize when it stops, which corrupts the heap where functions were selected
+ * (activity.h).
  */
 static cupti_abi_result subscribe(struct bridge *bridge, char *holder, size_t size)
 {

@@ -53,7 +53,8 @@ void bridge_set_phase(struct bridge *bridge, enum ring_phase phase, cupti_abi_re
 	};
 	finish_record(&record.status.record, RING_STATUS, sizeof(record.status), text, length);
 	bridge->phase = phase;
-	ring_writer_put_state(&bridge->ring, &record.status.record);
+	ring_writer_put_state(&bridge->ring, &record.status.record,
+	                      phase == RING_PHASE_STOPPED || phase == RING_PHASE_FAILED);
 	ring_writer_set_phase(&bridge->ring, phase);
 }
 
@@ -75,5 +76,5 @@ void bridge_say_hello(struct bridge *bridge)
 	    .path_length = (uint32_t)length,
 	};
 	finish_record(&record.hello.record, RING_HELLO, sizeof(record.hello), bridge->cupti.path, length);
-	ring_writer_put_state(&bridge->ring, &record.hello.record);
+	ring_writer_put_state(&bridge->ring, &record.hello.record, false);
 }

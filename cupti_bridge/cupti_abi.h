@@ -95,7 +95,11 @@ enum {
 };
 #define CUPTI_ABI_SYNC_INVALID_VALUE 0xffffffffu /* stream or event that does not apply */
 
-/* cupti_activity.h: CUpti_ActivityOverheadKind */
+/*
+ * cupti_activity.h: CUpti_ActivityOverheadKind. Only flush, instrumentation, resource and buffer request are
+ * CUPTI's own cost; compiling, loading and a full command buffer (a launch that waits because the GPU is
+ * behind) are the program's and would be there without CUPTI.
+ */
 enum {
 	CUPTI_ABI_OVERHEAD_DRIVER_COMPILER = 1,
 	CUPTI_ABI_OVERHEAD_BUFFER_FLUSH = 1 << 16,

@@ -98,29 +98,33 @@ static bool has_recovered(struct ring_writer *writer)
 bool ring_writer_put(struct ring_writer *writer, const struct ring_record *record, uint64_t start_ns,
                      uint64_t end_ns)
 {
-	bool written;
+	bool written = false;
 
 	if (ring_writer_closed(writer))
 		return false;
 	pthread_mutex_lock(&writer->lock);
+	if (writer->ended)
+		goto out;
 	written = has_recovered(writer) && tell_losses(writer, writer->reserve) &&
 	          append(writer, record, writer->reserve);
 	if (!written) {
 		add_loss(&writer->lost[RING_LOSS_RING], start_ns, end_ns, 1);
 		__atomic_add_fetch(&writer->control->lost_records, 1, __ATOMIC_RELAXED);
 	}
+out:
 	pthread_mutex_unlock(&writer->lock);
 	return written;
 }
 
-bool ring_writer_put_state(struct ring_writer *writer, const struct ring_record *record)
+bool ring_writer_put_state(struct ring_writer *writer, const struct ring_record *record, bool last)
 {
 	bool written;
 
 	if (ring_writer_closed(writer))
 		return false;
 	pthread_mutex_lock(&writer->lock);
-	written = tell_losses(writer, 0) && append(writer, record, 0);
+	written = !writer->ended && tell_losses(writer, 0) && append(writer, record, 0);
+	writer->ended |= last;
 	pthread_mutex_unlock(&writer->lock);
 	return written;
 }

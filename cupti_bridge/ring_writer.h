@@ -25,6 +25,7 @@ struct ring_writer {
 	uint64_t capacity;
 	uint64_t reserve; /* bytes that only losses and states may use, so that the end is always told */
 	pthread_mutex_t lock;
+	bool ended;    /* the last state was written */
 	uint64_t head; /* bytes written so far; the shared copy is only ever written */
 	uint64_t tail; /* as last read from the collector */
 	struct ring_writer_loss lost[RING_LOSS_CUPTI + 1]; /* by enum ring_loss_cause */
@@ -45,9 +46,10 @@ bool ring_writer_put(struct ring_writer *writer, const struct ring_record *recor
 
 /*
  * The same for a record that must be seen even if the ring is full of others (states): may use the reserve.
- * Losses known so far are written before it.
+ * Losses known so far are written before it. If it is the last one, whatever comes later is dropped without a
+ * word.
  */
-bool ring_writer_put_state(struct ring_writer *writer, const struct ring_record *record);
+bool ring_writer_put_state(struct ring_writer *writer, const struct ring_record *record, bool last);
 
 /* Notes that `count` records within [start_ns, end_ns] never reached the bridge. */
 void ring_writer_note_loss(struct ring_writer *writer, enum ring_loss_cause cause, uint64_t start_ns,

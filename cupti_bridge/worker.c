@@ -30,7 +30,8 @@ static struct timespec deadline_after(uint64_t ns)
 /* Waits until the last flush is wanted (true) or a period is over (false). */
 static bool wait_period(struct bridge *bridge)
 {
-	uint64_t period_ms = activity_needs_flush(bridge) ? bridge->link.flush_period_ms : 0;
+	bool idle = __atomic_load_n(&bridge->muted, __ATOMIC_RELAXED) || !activity_needs_flush(bridge);
+	uint64_t period_ms = idle ? 0 : bridge->link.flush_period_ms;
 	struct timespec deadline = deadline_after(period_ms * 1000000u);
 	bool wanted;
 	int result = 0;

@@ -3,14 +3,14 @@
  * Plays the collector for the bridges of a command, without BPF, root or a session file, and prints what they
  *send as text, one record a line: to look at what CUPTI delivers, and to test the bridge.
  *
- *	ring_dump [-b BYTES] [-f MS] [-d MS] [-k MS] [-o FILE] BRIDGE COMMAND [ARGUMENT]…
+ *	ring_dump [-b BYTES] [-f MS] [-d MS] [-k MS] [-c MS] [-q] [-o FILE] BRIDGE COMMAND [ARGUMENT]…
  *
  *	-b BYTES  capacity of a ring (a power of two, default 4 MiB)
  *	-f MS     flush period that is asked of the bridge (default 100)
  *	-d MS     read the rings only that often (default 10)
  *	-k MS     behave like a killed collector after that time: close everything, read no more
  *	-c MS     behave like a collector that ends: mark the rings closed, read no more
- *	-q        count the records only
+ *	-q        print only the records of which there are few
  *	-o FILE   write there instead of to standard output
  *
  * Ends with a line of totals and the command's exit status.

@@ -157,9 +157,9 @@ Test(bridge_ring, no_flood_of_losses_from_a_slow_reader)
 Test(bridge_ring, state_and_losses_fit_into_a_full_ring)
 {
 	struct fixture fixture;
-	struct {
+	union {
 		struct ring_status status;
-		char text[48];
+		char space[sizeof(struct ring_status) + 48];
 	} state = {
 	    .status = {.record = {.size = sizeof(state), .type = RING_STATUS}, .phase = RING_PHASE_STOPPED}};
 	const struct ring_record *record;
@@ -170,7 +170,7 @@ Test(bridge_ring, state_and_losses_fit_into_a_full_ring)
 		;
 	ring_writer_note_loss(&fixture.writer, RING_LOSS_CUPTI, 5, 9, 3);
 	cr_assert_eq(fixture.control->cupti_lost, 3);
-	cr_assert(ring_writer_put_state(&fixture.writer, &state.status.record));
+	cr_assert(ring_writer_put_state(&fixture.writer, &state.status.record, true));
 	for (uint32_t cause = 0; (record = fixture_read(&fixture));) {
 		if (record->type == RING_LOSS) {
 			const struct ring_loss *loss = (const struct ring_loss *)record;
@@ -182,6 +182,11 @@ Test(bridge_ring, state_and_losses_fit_into_a_full_ring)
 		state_seen |= record->type == RING_STATUS;
 	}
 	cr_assert(loss_seen && state_seen);
+	fixture_release(&fixture);
+	cr_assert_not(put(&fixture, 9, 9), "nothing follows the last state");
+	cr_assert_not(ring_writer_put_state(&fixture.writer, &state.status.record, false));
+	cr_assert_null(fixture_read(&fixture));
+	cr_assert_eq(fixture.control->lost_records, 1);
 	fixture_close(&fixture);
 }
 
@@ -227,9 +232,9 @@ Test(bridge_ring, senseless_tail_overwrites_nothing)
 Test(bridge_ring, record_larger_than_the_ring_is_lost)
 {
 	struct fixture fixture;
-	struct {
+	union {
 		struct ring_name name;
-		char text[CAPACITY];
+		char space[sizeof(struct ring_name) + CAPACITY];
 	} record = {.name = {.record = {.size = sizeof(record), .type = RING_NAME}}};
 
 	fixture_open(&fixture, CAPACITY);

@@ -67,12 +67,18 @@ $(BUILD)/obj/tests/e2e/%.o: tests/e2e/%.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(BASE_CFLAGS) -Iuserspace -I. $(CFLAGS) -fno-omit-frame-pointer -c $< -o $@
 
+BPF_TEST_LIBRARY := $(BUILD)/tests/libmany_calls.so
+$(BPF_TEST_LIBRARY): tests/e2e/many_calls.c
+	$(call say,CC,$<)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(BASE_CFLAGS) $(CFLAGS) -fPIC -shared $< -o $@
+
 $(BPF_TEST): $(BPF_TEST_OBJECTS) $(BPF_TEST_PARTS)
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) -rdynamic $^ -lbpf -lelf -lz -lzstd -lpthread -o $@
+	$(Q)$(CC) $(CFLAGS) -rdynamic $^ -lbpf -lelf -lz -lzstd -ldl -lpthread -o $@
 
-bpf-test: $(BPF_TEST)
+bpf-test: $(BPF_TEST) $(BPF_TEST_LIBRARY)
 	$(Q)./$(BPF_TEST)
 
 # What recording costs.
@@ -92,5 +98,5 @@ bpf-bench: $(BPF_BENCH)
 	$(Q)./$(BPF_BENCH)
 
 .PHONY: check-vmlinux veristat bpf-test bpf-bench
--include $(BPF_TEST_OBJECTS:.o=.d) $(BUILD)/obj/tests/bench/bench_bpf_source.d
+-include $(BPF_TEST_OBJECTS:.o=.d) $(BPF_TEST_LIBRARY:.so=.d) $(BUILD)/obj/tests/bench/bench_bpf_source.d
 -include $(BPF_OBJECTS:.o=.d)

@@ -27,6 +27,8 @@
 
 extern const volatile struct bpf_settings settings;
 extern __u64 losses[WIRE_LOSS_COUNT];
+/* Set by the collector once all other programs are detached: those on CUDA calls do nothing from then on. */
+extern __u64 recording_end_ns;
 
 /* Processes that are recorded, by thread group id. */
 struct {

@@ -76,11 +76,17 @@ static __always_inline bool launch_encloses(struct thread_state *thread, __u64 s
 	return return_address(thread->launch_stack) == thread->launch_return;
 }
 
+/* State of the current thread if its calls are to be recorded. */
+static __always_inline struct thread_state *calling_thread(struct task_struct *task)
+{
+	return recording_end_ns ? NULL : thread_find(task);
+}
+
 SEC("uprobe")
 int call_launches(struct pt_regs *context)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct thread_state *thread = thread_find(task);
+	struct thread_state *thread = calling_thread(task);
 	__u64 stack = PT_REGS_SP(context), now;
 
 	if (!thread || call_encloses(thread, task, stack))
@@ -100,7 +106,7 @@ SEC("uprobe")
 int call_enters(struct pt_regs *context)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct thread_state *thread = thread_find(task);
+	struct thread_state *thread = calling_thread(task);
 	__u64 stack = PT_REGS_SP(context);
 
 	if (!thread || call_encloses(thread, task, stack))
@@ -115,7 +121,7 @@ SEC("uretprobe")
 int call_returns(struct pt_regs *context)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct thread_state *thread = thread_find(task);
+	struct thread_state *thread = calling_thread(task);
 	__u64 stack = PT_REGS_SP(context), now;
 
 	if (!thread || !thread->call_stack || stack < thread->call_stack + RETURN_POPS)

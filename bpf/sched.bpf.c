@@ -246,9 +246,6 @@ int sched_wakes(__u64 *context)
 	return 0;
 }
 
-/* Set by the collector once the other programs are detached. */
-__u64 recording_end_ns = 0;
-
 /* Run over all threads when recording has ended: what is still open is sent as it stands. */
 SEC("iter/task")
 int intervals_left(struct bpf_iter__task *context)

@@ -72,6 +72,9 @@ static int keep(void *context, const struct record_header *record)
 	case RECORD_LOSS:
 		KEEP(&recording->losses, struct record_loss);
 		return 0;
+	case RECORD_INFO:
+		KEEP(&recording->infos, struct record_info);
+		return 0;
 	case RECORD_SYMBOL:
 		KEEP(&recording->symbols, struct record_symbol);
 		return 0;
@@ -108,6 +111,7 @@ void recording_free(struct recording *recording)
 	array_free(&recording->exits);
 	array_free(&recording->calls);
 	array_free(&recording->losses);
+	array_free(&recording->infos);
 	array_free(&recording->stacks);
 	array_free(&recording->symbols);
 }
@@ -117,6 +121,17 @@ const char *recording_string(const struct recording *recording, uint32_t id)
 	if (id >= recording->strings.count || !recording->strings.items[id])
 		return "";
 	return recording->strings.items[id];
+}
+
+const char *recording_info(const struct recording *recording, const char *key)
+{
+	const struct record_info *info;
+
+	array_for_each (info, &recording->infos) {
+		if (!strcmp(recording_string(recording, info->key), key))
+			return recording_string(recording, info->value);
+	}
+	return NULL;
 }
 
 static const char *symbol_name(const struct recording *recording, uint64_t address)

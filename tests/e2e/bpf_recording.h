@@ -43,6 +43,9 @@ struct recording {
 		ARRAY(struct record_loss)
 	} losses;
 	struct {
+		ARRAY(struct record_info)
+	} infos;
+	struct {
 		ARRAY(struct recorded_stack)
 	} stacks; /* by id - 1 */
 	struct {
@@ -59,6 +62,9 @@ void recording_free(struct recording *recording);
 
 /* "" for an unknown id. */
 const char *recording_string(const struct recording *recording, uint32_t id);
+
+/* Value of an info of that key, NULL if there is none. */
+const char *recording_info(const struct recording *recording, const char *key);
 
 /* True if a function whose name contains `part` is in the kernel stack. */
 bool recording_stack_has(const struct recording *recording, uint32_t stack, const char *part);

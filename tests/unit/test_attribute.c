@@ -283,6 +283,24 @@ Test(attribute, lost_intervals_of_a_thread_make_its_running_time_unknown)
 	assert_ns(CAUSE_WAIT_SLEEP, ROLE_LAUNCHER, 1 * MS);
 }
 
+Test(attribute, a_thread_whose_last_records_may_be_lost_is_not_believed_to_run)
+{
+	/* Lost long after the gap: the lost record may be the end of a wait that began in it. */
+	timeline_lost(&line, RECORD_LOSS_BPF_RING, 50 * MS, 60 * MS);
+	end_gap();
+	timeline_analyse(&line);
+	assert_ns(CAUSE_UNKNOWN_LOST, ROLE_LAUNCHER, HOST_PART);
+}
+
+Test(attribute, records_lost_before_the_last_one_of_a_thread_are_not_its_own)
+{
+	timeline_lost(&line, RECORD_LOSS_BPF_RING, 12 * MS, 13 * MS);
+	end_gap();
+	timeline_sleep(&line, main_thread, 25 * MS, 26 * MS);
+	timeline_analyse(&line);
+	assert_ns(CAUSE_HOST_USER_CODE, ROLE_LAUNCHER, HOST_PART);
+}
+
 Test(attribute, a_launch_that_was_not_recorded_is_unknown)
 {
 	timeline_op(&line, MAIN, 20 * MS, 21 * MS, 0);

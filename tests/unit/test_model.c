@@ -26,6 +26,26 @@ Test(cuda_call, suffixes_do_not_matter)
 	cr_assert_eq(cuda_classify("cuMemsetD8Async"), CUDA_MEMSET);
 }
 
+Test(cuda_call, a_symbol_finds_its_entry)
+{
+	const struct cuda_function *found;
+
+	for (size_t i = 0; i < cuda_function_count; i++)
+		cr_assert_eq(cuda_function_find(cuda_functions[i].name), &cuda_functions[i], "%s",
+		             cuda_functions[i].name);
+	found = cuda_function_find("cuMemcpyHtoD_v2_ptds");
+	cr_assert_not_null(found);
+	cr_assert_str_eq(found->name, "cuMemcpyHtoD");
+	cr_assert(found->blocks);
+	found = cuda_function_find("cudaLaunchKernel_ptsz_v7000");
+	cr_assert_not_null(found);
+	cr_assert_str_eq(found->name, "cudaLaunchKernel");
+	cr_assert_not(found->blocks);
+	cr_assert_null(cuda_function_find(""));
+	cr_assert_null(cuda_function_find("cuLaunch"));
+	cr_assert_null(cuda_function_find("_ptsz"));
+}
+
 Test(cuda_call, others_are_other)
 {
 	cr_assert_eq(cuda_classify(""), CUDA_OTHER);
@@ -50,6 +70,9 @@ Test(wait, kinds_by_stack)
 	cr_assert_eq(KIND_OF_WAIT("schedule_hrtimeout_range_clock", "poll_schedule_timeout.constprop.0",
 	                          "do_sys_poll"),
 	             WAIT_KIND_POLL);
+	cr_assert_eq(KIND_OF_WAIT("schedule_hrtimeout_range_clock", "do_epoll_wait", "__x64_sys_epoll_wait"),
+	             WAIT_KIND_EPOLL);
+	cr_assert_eq(KIND_OF_WAIT("ep_poll", "do_epoll_wait"), WAIT_KIND_EPOLL);
 	cr_assert_eq(KIND_OF_WAIT("folio_wait_bit_common", "filemap_get_pages", "filemap_read"),
 	             WAIT_KIND_DISK);
 	cr_assert_eq(KIND_OF_WAIT("folio_wait_bit_common", "filemap_fault", "__do_fault", "handle_mm_fault",

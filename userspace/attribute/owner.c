@@ -249,7 +249,7 @@ static void blame_recorded(struct walk *walk, const struct model *model, const s
 	if (owner.launch->enter_ns <= from_ns)
 		blame_queued(&owner, from_ns, to_ns);
 	else
-		walk_device(walk, from_ns, to_ns, CAUSE_UNKNOWN_NO_SCHED, CONFIDENCE_LOW);
+		walk_device(walk, from_ns, to_ns, unrecorded_cause(model), CONFIDENCE_LOW);
 }
 
 void gap_blame(struct walk *walk, const struct model *model, uint32_t device_index, const struct gap *gap,

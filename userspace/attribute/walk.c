@@ -124,6 +124,14 @@ static size_t blame_wait(struct walk *walk, uint32_t index, size_t at, uint64_t 
 	return wait.last + 1;
 }
 
+enum cause_code unrecorded_cause(const struct model *model)
+{
+	if (!model->has_sched)
+		return CAUSE_UNKNOWN_NO_SCHED;
+	/* Its birth may be among what was lost. */
+	return model->sched_lost_ns ? CAUSE_UNKNOWN_LOST : CAUSE_UNKNOWN_UNTRACED;
+}
+
 void walk_thread(struct walk *walk, uint32_t index, uint64_t from_ns, uint64_t to_ns)
 {
 	const struct thread *thread = &walk->model->threads.items[index];
@@ -131,8 +139,7 @@ void walk_thread(struct walk *walk, uint32_t index, uint64_t from_ns, uint64_t t
 	size_t at;
 
 	if (!thread->tracked) {
-		blame_unknown(walk, index, from_ns, to_ns,
-		              walk->model->has_sched ? CAUSE_UNKNOWN_UNTRACED : CAUSE_UNKNOWN_NO_SCHED);
+		blame_unknown(walk, index, from_ns, to_ns, unrecorded_cause(walk->model));
 		return;
 	}
 	if (cursor < thread->start_ns) {

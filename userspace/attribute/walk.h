@@ -73,6 +73,9 @@ bool thread_ran(const struct thread *thread, uint64_t from_ns, uint64_t to_ns);
 /* Index of the first off-CPU interval that ends after `time`, count if none. */
 size_t thread_offcpu_after(const struct thread *thread, uint64_t time_ns);
 
+/* Why a thread has no scheduler records. */
+enum cause_code unrecorded_cause(const struct model *model);
+
 /* Role of a thread, seen from the process that launched. */
 enum cause_role thread_role(const struct model *model, uint32_t launcher, uint32_t thread);
 

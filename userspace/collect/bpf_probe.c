@@ -15,6 +15,7 @@
 #include <bpf/libbpf.h>
 
 #include "bpf/settings.h"
+#include "collect/bpf_uprobe.h"
 #include "whyidle.skel.h"
 
 #define DEFAULT_RING_BYTES (64u << 20)
@@ -108,6 +109,7 @@ struct plan {
 	bool thread_table; /* see struct bpf_settings */
 	uint64_t pid_namespace;
 	bool switch_has_state;
+	bool uprobe_multi; /* probes on CUDA calls are attached all at once */
 };
 
 static int print_libbpf(enum libbpf_print_level level, const char *format, va_list arguments)
@@ -161,7 +163,7 @@ static int set_sizes(struct whyidle_bpf *programs, const struct plan *plan,
 
 /*
  * For tests of degraded recordings: WHYIDLE_BPF_WITHOUT names, separated by commas, programs that are treated
- * as if the kernel refused them, or "task_storage".
+ * as if the kernel refused them, or "task_storage" or "uprobe_multi".
  */
 static bool treated_as_refused(const char *name)
 {
@@ -175,6 +177,19 @@ static bool treated_as_refused(const char *name)
 	return false;
 }
 
+/* A program that is loaded for one way of attaching cannot be attached the other way. */
+static int set_attach_types(struct whyidle_bpf *programs, const struct plan *plan)
+{
+	struct bpf_program *const probes[] = {programs->progs.call_launches, programs->progs.call_enters,
+	                                      programs->progs.call_returns};
+	int err = 0;
+
+	for (size_t i = 0; plan->uprobe_multi && i < sizeof(probes) / sizeof(probes[0]) && !err; i++)
+		err = bpf_program__set_expected_attach_type(
+		    probes[i], (enum bpf_attach_type)BPF_UPROBE_MULTI_ATTACH_TYPE);
+	return err;
+}
+
 /* Loads the programs of the plan, or only the one with index `only` to see if it can be; -1: all. */
 static int plan_load(const struct plan *plan, const struct bpf_source_options *options, int only,
                      struct whyidle_bpf **loaded)
@@ -186,6 +201,7 @@ static int plan_load(const struct plan *plan, const struct bpf_source_options *o
 		return errno ? -errno : -ENOMEM;
 	set_options(&programs->rodata->settings, plan, options);
 	err = set_sizes(programs, plan, options, only >= 0);
+	err = err ?: set_attach_types(programs, plan);
 	for (size_t i = 0; i < PROGRAMS_KNOWN && !err; i++) {
 		struct bpf_program *program =
 		    bpf_object__find_program_by_name(programs->obj, programs_known[i].name);
@@ -279,6 +295,7 @@ static int check_kernel(struct plan *plan, struct error *error)
 	plan->pid_namespace = own_pid_namespace();
 	plan->switch_has_state = tracepoint_parameters(kernel, "sched_switch") >= 4;
 	btf__free(kernel);
+	plan->uprobe_multi = !treated_as_refused("uprobe_multi") && bpf_uprobe_multi_works();
 	return 0;
 }
 

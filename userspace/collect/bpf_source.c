@@ -2,6 +2,7 @@
 #include "collect/bpf_source.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <linux/perf_event.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,6 +38,7 @@ struct bpf_source {
 		ARRAY(uint32_t)
 	} pids; /* tracked before recording began */
 	bool attached, finished;
+	bool told_one_by_one;
 
 	uint64_t events;
 	uint64_t lost[WIRE_LOSS_COUNT]; /* as told by loss records so far */
@@ -318,7 +320,18 @@ int bpf_source_attach_calls(struct bpf_source *source, const char *path, struct 
 
 	source->converter.functions = source->calls.names.items;
 	source->converter.function_count = source->calls.names.count;
+	if (attached > 0 && bpf_calls_one_by_one(source->programs) && !source->told_one_by_one) {
+		source->told_one_by_one = true;
+		degraded(source,
+		         "CUDA calls are probed one after another (Linux before 6.6 has no uprobe_multi): "
+		         "the first ones of a process may be missing");
+	}
 	return attached;
+}
+
+size_t bpf_source_calls_waiting(const struct bpf_source *source)
+{
+	return source->calls.waiting.count;
 }
 
 /* ---- running ---- */
@@ -365,6 +378,7 @@ int bpf_source_poll(struct bpf_source *source, struct error *error)
 {
 	int count, err;
 
+	bpf_calls_continue(&source->calls, source->programs);
 	source->poll_error = 0;
 	source->error = error;
 	count = ring_buffer__consume(source->ring);
@@ -391,7 +405,18 @@ static void detach(struct bpf_source *source)
 		bpf_link__destroy(*link);
 	}
 	array_free(&source->sample_links);
-	bpf_calls_detach(&source->calls);
+}
+
+/* CUDA calls whose entry and return did not pair: a note only, nothing is missing but their length. */
+static int write_unpaired(struct bpf_source *source, struct error *error)
+{
+	uint64_t count = read_loss(source, WIRE_LOSS_NEST);
+	char text[24];
+
+	if (!count)
+		return 0;
+	snprintf(text, sizeof(text), "%" PRIu64, count);
+	return session_writer_info(source->converter.writer, "lost_nest", text, error);
 }
 
 int bpf_source_finish(struct bpf_source *source, struct error *error)
@@ -402,7 +427,9 @@ int bpf_source_finish(struct bpf_source *source, struct error *error)
 		return 0;
 	source->finished = true;
 	detach(source);
+	/* This stops the probes on CUDA calls too. Taking them out takes longer and so comes last. */
 	source->programs->bss->recording_end_ns = now_ns();
+	bpf_calls_drop_waiting(&source->calls);
 	/* Make room first: the intervals that are left go through the ring too. */
 	result = bpf_source_poll(source, error);
 	err = run_iterator(source->programs->progs.intervals_left);
@@ -412,7 +439,9 @@ int bpf_source_finish(struct bpf_source *source, struct error *error)
 		result = bpf_source_poll(source, error);
 	else
 		bpf_source_poll(source, NULL);
-	return result < 0 ? result : 0;
+	err = write_unpaired(source, result < 0 ? NULL : error);
+	bpf_calls_detach(&source->calls, source->programs);
+	return result < 0 ? result : err;
 }
 
 /* Time that the programs took, if the kernel counts it (sysctl kernel.bpf_stats_enabled). */
@@ -451,6 +480,7 @@ void bpf_source_close(struct bpf_source *source)
 	if (!source)
 		return;
 	detach(source);
+	bpf_calls_detach(&source->calls, source->programs);
 	ring_buffer__free(source->ring);
 	bpf_calls_free(&source->calls);
 	bpf_stacks_free(&source->stacks);

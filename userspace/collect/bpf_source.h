@@ -9,6 +9,7 @@
 #define WHYIDLE_COLLECT_BPF_SOURCE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -26,41 +27,52 @@ struct bpf_source_options {
 };
 
 struct bpf_source_stats {
-	uint64_t events;       /* records taken from the ring */
+	uint64_t events;                                         /* records taken from the ring */
 	uint64_t lost_ring, lost_stack, lost_storage, lost_nest; /* losses so far, by cause */
-	uint64_t stacks;       /* distinct stacks written */
-	uint64_t prog_ns;      /* run time of all programs, 0 if the kernel does not count it */
+	uint64_t stacks;                                         /* distinct stacks written */
+	uint64_t prog_ns; /* run time of all programs, 0 if the kernel does not count it */
 };
 
 /*
- * Opens and loads the programs. A program that this kernel refuses but that is not essential is left out, with a
- * line to options->degraded. Essential: sched_switch, sched_waking, fork, exit. Returns 0, or a negative errno with
- * `error` (no root or capabilities, no BTF, BPF not allowed, each with what to do).
+ * Opens and loads the programs. A program that this kernel refuses but that is not essential is left out,
+ * with a line to options->degraded. Essential: sched_switch, sched_waking, fork, exit. Returns 0, or a
+ * negative errno with `error` (no root or capabilities, no BTF, BPF not allowed, each with what to do).
  */
-int bpf_source_open(struct bpf_source **source, const struct bpf_source_options *options, struct error *error);
+int bpf_source_open(struct bpf_source **source, const struct bpf_source_options *options,
+                    struct error *error);
 
 /* Adds a process (all its threads, and what it forks from now on) to the tracked set. */
 int bpf_source_track(struct bpf_source *source, uint32_t pid, struct error *error);
 
-/* From here on records flow. Names of tasks and existing threads of tracked processes are written to `writer`. */
+/* From here on records flow. Names of tasks and existing threads of tracked processes are written to
+ * `writer`. */
 int bpf_source_attach(struct bpf_source *source, struct session_writer *writer, struct error *error);
 
 /*
  * Puts CUDA API uprobes on every known function that the ELF file at `path` exports (opened as given: use
- * /proc/PID/root/… or /proc/PID/map_files/… for other namespaces). Files are keyed by device and inode: a second
- * call for the same file does nothing. Returns the number of functions probed by this call or a negative errno.
+ * /proc/PID/root/… or /proc/PID/map_files/… for other namespaces). Files are keyed by device and inode: a
+ * second call for the same file does nothing. Returns the number of functions probed by this call or a
+ * negative errno.
+ *
+ * It takes some 10 ms. Where the kernel lacks uprobe_multi (before 6.6) that is enough for a few functions
+ * only: polls go on with the others, the most important ones first.
  */
 int bpf_source_attach_calls(struct bpf_source *source, const char *path, struct error *error);
 
+/* Functions that are counted in by bpf_source_attach_calls but not probed yet. */
+size_t bpf_source_calls_waiting(const struct bpf_source *source);
+
 /*
- * Moves what is in the ring to the session, resolves new stacks and kernel symbols, writes RECORD_LOSS for losses
- * since the previous poll. Never blocks. Returns the number of records or a negative errno (of the writer).
+ * Moves what is in the ring to the session, resolves new stacks and kernel symbols, writes RECORD_LOSS for
+ * losses since the previous poll. Never blocks. Returns the number of records or a negative errno (of the
+ * writer).
  */
 int bpf_source_poll(struct bpf_source *source, struct error *error);
 
 /*
  * Detaches, writes the intervals that are still open (threads that never ran again, RECORD_OFFCPU_OPEN with
- * in_ns = now) and drains the ring.
+ * in_ns = now) and drains the ring. Writes the info "lost_nest" if CUDA calls were left in a way that no
+ * probe saw (longjmp, an exception): how many.
  */
 int bpf_source_finish(struct bpf_source *source, struct error *error);
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Sorted by name (checked by a unit test): cuda_classify searches it by halves. */
+/* Sorted by name (checked by a unit test): cuda_function_find searches it by halves. */
 const struct cuda_function cuda_functions[] = {
     {"cuCtxSynchronize", CUDA_SYNC, true},
     {"cuEventQuery", CUDA_QUERY, false},
@@ -153,12 +153,17 @@ static int compare_stem(const void *key, const void *item)
 	return order ? order : -(int)(function->name[stem->length] != '\0');
 }
 
-enum cuda_class cuda_classify(const char *function)
+const struct cuda_function *cuda_function_find(const char *symbol)
 {
-	struct stem stem = {function, stem_length(function)};
-	const struct cuda_function *found;
+	struct stem stem = {symbol, stem_length(symbol)};
 
-	found = bsearch(&stem, cuda_functions, cuda_function_count, sizeof(cuda_functions[0]), compare_stem);
+	return bsearch(&stem, cuda_functions, cuda_function_count, sizeof(cuda_functions[0]), compare_stem);
+}
+
+enum cuda_class cuda_classify(const char *symbol)
+{
+	const struct cuda_function *found = cuda_function_find(symbol);
+
 	return found ? found->class : CUDA_OTHER;
 }
 

@@ -34,11 +34,14 @@ extern const struct cuda_function cuda_functions[];
 extern const size_t cuda_function_count;
 
 /*
- * Class of an exported symbol ("cuMemcpyHtoD_v2_ptds"), of a CUPTI callback name ("cudaLaunchKernel_v7000")
- * or of a HIP runtime function in an imported trace ("hipLaunchKernel"). CUDA_OTHER if it is not in the
- * table.
+ * Entry of the table for an exported symbol ("cuMemcpyHtoD_v2_ptds"), a CUPTI callback name
+ * ("cudaLaunchKernel_v7000") or a HIP runtime function in an imported trace ("hipLaunchKernel"). NULL if it
+ * is not in the table.
  */
-enum cuda_class cuda_classify(const char *function);
+const struct cuda_function *cuda_function_find(const char *symbol);
+
+/* Class of the same, CUDA_OTHER if it is not in the table. */
+enum cuda_class cuda_classify(const char *symbol);
 
 /* True if calls of this class put an operation on a stream that carries the call's correlation id. */
 bool cuda_class_submits(enum cuda_class class);

@@ -296,6 +296,8 @@ static int make_holes(struct model *model)
 		struct span *last =
 		    model->gpu_holes.count ? &model->gpu_holes.items[model->gpu_holes.count - 1] : NULL;
 
+		if (loss->cause == RECORD_LOSS_BPF_RING && loss->end_ns > model->sched_lost_ns)
+			model->sched_lost_ns = loss->end_ns;
 		if (!loses_gpu_records(loss) || loss->end_ns <= loss->start_ns)
 			continue;
 		if (last && loss->start_ns <= last->end_ns) {
@@ -309,6 +311,24 @@ static int make_holes(struct model *model)
 		*last = (struct span){loss->start_ns, loss->end_ns};
 	}
 	return 0;
+}
+
+/*
+ * A jump in a thread's record numbers shows what was lost between two of its records. After the last one only
+ * its exit could: without that, anything lost since may have been this thread's.
+ */
+static void mark_lost_ends(struct model *model)
+{
+	struct thread *thread;
+
+	array_for_each (thread, &model->threads) {
+		const struct offcpu *last =
+		    thread->offcpu.count ? &thread->offcpu.items[thread->offcpu.count - 1] : NULL;
+
+		if (thread->end_ns == UINT64_MAX &&
+		    model->sched_lost_ns > (last ? last->in_ns : thread->start_ns))
+			thread->lost_at_end = true;
+	}
 }
 
 static int list_threads(struct model *model)
@@ -348,6 +368,7 @@ int model_finish(struct model *model, struct error *error)
 	}
 	if (!rc)
 		rc = make_holes(model);
+	mark_lost_ends(model);
 	if (!rc)
 		rc = list_threads(model);
 	index_map_free(&classifier.waits);

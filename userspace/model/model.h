@@ -195,6 +195,7 @@ struct model {
 	uint32_t tier;
 	uint64_t start_ns, end_ns; /* of the recording */
 	uint64_t clock_error_ns;   /* largest of all processes */
+	uint64_t sched_lost_ns;    /* end of the last stretch in which scheduler records were lost, 0 none */
 	bool has_sched;            /* off-CPU intervals were recorded */
 	bool has_timeline;         /* a GPU timeline was recorded */
 	bool simulated;

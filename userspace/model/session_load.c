@@ -112,15 +112,32 @@ static int load_fork(struct loader *loader, const struct record_fork *record)
 	return 0;
 }
 
+/*
+ * The thread that had these ids at `time_ns`. Where the known one has ended before, this is another: exec by
+ * a thread that is not the leader ends the leader and gives its id to that thread, whose intervals are
+ * counted from 1 again. (Or the record that told of the new one was lost.)
+ */
+static uint32_t living_thread(struct loader *loader, uint32_t pid, uint32_t tid, uint64_t time_ns)
+{
+	struct model *model = loader->model;
+	uint32_t index = model_get_thread(model, pid, tid);
+
+	if (index == MODEL_NONE || model->threads.items[index].end_ns >= time_ns)
+		return index;
+	model->processes.items[model->threads.items[index].process].end_ns = UINT64_MAX;
+	return model_new_thread(model, pid, tid, time_ns);
+}
+
 static int load_exec(struct loader *loader, const struct record_exec *record)
 {
 	struct model *model = loader->model;
-	uint32_t index = model_get_thread(model, record->pid, record->tid);
+	uint32_t index = living_thread(loader, record->pid, record->tid, record->time_ns);
 	struct process *process;
 
 	if (index == MODEL_NONE)
 		return -ENOMEM;
 	model->threads.items[index].comm = load_string_id(loader, record->comm);
+	model->threads.items[index].tracked = true;
 	process = &model->processes.items[model->threads.items[index].process];
 	process->forked = false;
 	process->comm = load_string_id(loader, record->comm);
@@ -131,7 +148,8 @@ static int load_exec(struct loader *loader, const struct record_exec *record)
 static int load_exit(struct loader *loader, const struct record_exit *record)
 {
 	struct model *model = loader->model;
-	uint32_t index = model_get_thread(model, record->pid, record->tid);
+	uint32_t index = living_thread(loader, record->pid, record->tid, record->time_ns);
+	struct process *process;
 	struct thread *thread;
 	uint32_t seq = 0;
 
@@ -141,8 +159,10 @@ static int load_exit(struct loader *loader, const struct record_exit *record)
 	thread->end_ns = record->time_ns;
 	index_map_get(&loader->last_seq, index, &seq);
 	thread->lost_at_end = record->seq > seq;
-	if (record->pid == record->tid)
-		model->processes.items[thread->process].end_ns = record->time_ns;
+	/* A process ends with its leader, or with threads that outlive it. */
+	process = &model->processes.items[thread->process];
+	if (record->pid == record->tid || process->end_ns != UINT64_MAX)
+		process->end_ns = record->time_ns;
 	see_time(loader, record->time_ns);
 	return 0;
 }
@@ -150,7 +170,7 @@ static int load_exit(struct loader *loader, const struct record_exit *record)
 static int load_offcpu(struct loader *loader, const struct record_offcpu *record)
 {
 	struct model *model = loader->model;
-	uint32_t index = model_get_thread(model, record->pid, record->tid);
+	uint32_t index = living_thread(loader, record->pid, record->tid, record->out_ns);
 	uint32_t seq = 0;
 	struct thread *thread;
 	struct offcpu *offcpu;

@@ -55,7 +55,8 @@ struct record_string {
  * A fact about the session as key and value. Keys in use: "version", "command", "kernel", "hostname",
  * "start_mono_ns", "start_real_ns", "end_mono_ns", "tier", "cpus", "options", "exit_status",
  * "sample_period_ns", "degraded" (may repeat: one line for each thing that could not be recorded, in a
- * person's words).
+ * person's words), "lost_nest" (number of CUDA calls seen by probes that were left without a return, as by
+ * longjmp: they are there with exit_ns 0; not written if there was none).
  */
 struct record_info {
 	struct record_header header;

@@ -218,6 +218,26 @@ Test(attribute, short_gaps_between_launches_are_launch_bound)
 	assert_ns(CAUSE_HOST_LAUNCH_BOUND, ROLE_LAUNCHER, 49 * 6 * US);
 }
 
+Test(attribute, operations_shorter_than_their_launch_are_launch_bound_even_when_queued)
+{
+	/* Launched long before, each in a call of 3 µs; 1 µs long, 1.5 µs apart. Then longer ones: those are
+	 * not. */
+	for (uint64_t i = 0; i < 100; i++) {
+		uint64_t start = 10 * MS + i * 2500 + 1500;
+
+		timeline_kernel(&line, main_thread, 1 * MS + i * 5 * US, start, start + 1000);
+	}
+	for (uint64_t i = 0; i < 100; i++) {
+		uint64_t start = 11 * MS + i * 21500 + 1500;
+
+		timeline_kernel(&line, main_thread, 2 * MS + i * 5 * US, start, start + 20 * US);
+	}
+	timeline_analyse(&line);
+	assert_ns(CAUSE_HOST_LAUNCH_BOUND, ROLE_LAUNCHER, 100 * 1500);
+	/* 99 gaps, and the one before the first of the longer ones is longer than a floor. */
+	assert_ns(CAUSE_DEVICE_FLOOR, ROLE_DEVICE, 99 * 1500);
+}
+
 Test(attribute, calls_are_blamed_by_their_class)
 {
 	timeline_call(&line, main_thread, "cudaMalloc", 11 * MS, 14 * MS, 0);
@@ -375,12 +395,15 @@ Test(attribute, threads_that_wait_for_each_other_end_the_walk)
 
 Test(attribute, cupti_overhead_is_charged_to_the_tool)
 {
-	struct span *span = array_add(&line.model.threads.items[main_thread].overhead);
+	struct overhead *overhead = array_add(&line.model.threads.items[main_thread].overhead);
 
-	*span = (struct span){12 * MS, 14 * MS};
+	*overhead = (struct overhead){12 * MS, 14 * MS, false};
+	overhead = array_add(&line.model.threads.items[main_thread].overhead);
+	*overhead = (struct overhead){15 * MS, 16 * MS, true};
 	end_gap();
 	timeline_analyse(&line);
 	assert_ns(CAUSE_TOOL_OVERHEAD, ROLE_LAUNCHER, 2 * MS);
+	assert_ns(CAUSE_HOST_COMPILE, ROLE_LAUNCHER, 1 * MS);
 }
 
 Test(attribute, a_thread_that_launches_is_a_launcher_too)

@@ -184,6 +184,26 @@ static void blame_late(struct owner *owner, uint64_t from_ns, uint64_t to_ns)
 		blame_submit(owner, enter, to_ns);
 }
 
+/* An operation that runs for less time than the host needs in the call that launches it. */
+static bool is_shorter_than_launch(const struct owner *owner, const struct gpu_op *op)
+{
+	const struct call *launch = op_call(owner->model, op);
+
+	return launch && launch->exit_known && !op->graph &&
+	       (launch->class == CUDA_LAUNCH || launch->class == CUDA_MEMSET) &&
+	       op->end_ns - op->start_ns < launch->exit_ns - launch->enter_ns;
+}
+
+/*
+ * Each launch costs the GPU itself a moment, however early it was queued. Next to an operation that is not worth a
+ * launch of its own, that moment is the price of launching.
+ */
+static bool is_beside_short(const struct owner *owner)
+{
+	return !owner->edge && owner->before->launch_thread == owner->op->launch_thread &&
+	       (is_shorter_than_launch(owner, owner->op) || is_shorter_than_launch(owner, owner->before));
+}
+
 static void blame_known(struct owner *owner, uint64_t from_ns, uint64_t to_ns)
 {
 	uint64_t enter = owner->launch->enter_ns;
@@ -195,6 +215,12 @@ static void blame_known(struct owner *owner, uint64_t from_ns, uint64_t to_ns)
 	/* In flight when the gap began: launched a moment too late for the GPU to go straight on. */
 	if (enter + owner->floor->submit_ns > from_ns && to_ns - from_ns <= owner->floor->threshold_ns &&
 	    is_launch_run(owner, from_ns, to_ns) && owner->launch->class == CUDA_LAUNCH) {
+		walk_launcher(owner->walk, from_ns, to_ns, CAUSE_HOST_LAUNCH_BOUND, CONFIDENCE_MEDIUM,
+		              owner->launch->function);
+		return;
+	}
+	if (to_ns - from_ns <= owner->floor->threshold_ns && owner->launch->exit_ns <= from_ns &&
+	    is_beside_short(owner)) {
 		walk_launcher(owner->walk, from_ns, to_ns, CAUSE_HOST_LAUNCH_BOUND, CONFIDENCE_MEDIUM,
 		              owner->launch->function);
 		return;

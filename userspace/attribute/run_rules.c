@@ -139,7 +139,7 @@ void walk_running(struct walk *walk, uint32_t index, uint64_t from_ns, uint64_t 
 {
 	const struct thread *thread = &walk->model->threads.items[index];
 	uint64_t cursor = from_ns;
-	const struct span *span;
+	const struct overhead *span;
 	size_t low = 0, high = thread->overhead.count;
 
 	/* Spans of one thread do not overlap, so ends are ordered as starts are. */
@@ -163,7 +163,9 @@ void walk_running(struct walk *walk, uint32_t index, uint64_t from_ns, uint64_t 
 			continue;
 		if (start > cursor)
 			run_calls(walk, index, cursor, start);
-		walk_emit(walk, walk_leaf(walk, index, start, end, CAUSE_TOOL_OVERHEAD, CONFIDENCE_HIGH));
+		walk_emit(walk, walk_leaf(walk, index, start, end,
+		                          span->loading ? CAUSE_HOST_COMPILE : CAUSE_TOOL_OVERHEAD,
+		                          CONFIDENCE_HIGH));
 		cursor = end;
 	}
 	if (cursor < to_ns)

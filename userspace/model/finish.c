@@ -38,9 +38,9 @@ static int compare_call(const void *a, const void *b)
 	return order ? order : COMPARE(y->exit_ns, x->exit_ns);
 }
 
-static int compare_span(const void *a, const void *b)
+static int compare_overhead(const void *a, const void *b)
 {
-	const struct span *x = a, *y = b;
+	const struct overhead *x = a, *y = b;
 
 	return COMPARE(x->start_ns, y->start_ns);
 }
@@ -267,7 +267,7 @@ static int finish_thread(struct thread *thread, struct classifier *classifier)
 
 	array_sort(&thread->offcpu, compare_offcpu);
 	array_sort(&thread->samples, compare_sample);
-	array_sort(&thread->overhead, compare_span);
+	array_sort(&thread->overhead, compare_overhead);
 	trim_offcpu(thread);
 	array_for_each (offcpu, &thread->offcpu) {
 		if (classify_offcpu(classifier, offcpu))

@@ -61,6 +61,13 @@ struct span {
 	uint64_t start_ns, end_ns;
 };
 
+/* Time inside a call that CUPTI accounts for by itself: its own work, or the driver loading and compiling
+ * code. */
+struct overhead {
+	uint64_t start_ns, end_ns;
+	bool loading; /* the program's own: code was loaded or compiled */
+};
+
 struct thread {
 	uint32_t pid, tid;
 	uint32_t process;          /* index of model.processes */
@@ -80,8 +87,8 @@ struct thread {
 		ARRAY(struct call)
 	} calls; /* outermost ones only: by enter_ns, disjoint */
 	struct {
-		ARRAY(struct span)
-	} overhead; /* CUPTI's own time on this thread, by start */
+		ARRAY(struct overhead)
+	} overhead; /* by start */
 };
 
 struct process {

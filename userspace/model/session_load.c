@@ -376,21 +376,47 @@ static int load_sync(struct loader *loader, const struct record_sync *record)
 	return 0;
 }
 
+/* CUpti_ActivityOverheadKind, cupti_activity.h (13.0). */
+enum {
+	OVERHEAD_DRIVER_COMPILER = 1,
+	OVERHEAD_BUFFER_FLUSH = 1 << 16,
+	OVERHEAD_INSTRUMENTATION = 2 << 16,
+	OVERHEAD_RESOURCE = 3 << 16,
+	OVERHEAD_MODULE_LOADING = 4 << 16,
+	OVERHEAD_FUNCTION_LOADING = 5 << 16,
+	OVERHEAD_BUFFER_REQUEST = 7 << 16,
+};
+
 static int load_overhead(struct loader *loader, const struct record_overhead *record)
 {
-	struct span *span;
+	struct overhead *overhead;
+	bool loading = false;
 	uint32_t index;
 
+	switch (record->kind) {
+	case OVERHEAD_BUFFER_FLUSH:
+	case OVERHEAD_INSTRUMENTATION:
+	case OVERHEAD_RESOURCE:
+	case OVERHEAD_BUFFER_REQUEST:
+		break;
+	case OVERHEAD_DRIVER_COMPILER:
+	case OVERHEAD_MODULE_LOADING:
+	case OVERHEAD_FUNCTION_LOADING:
+		loading = true;
+		break;
+	default:
+		return 0; /* a full command buffer is the GPU's being behind, not overhead */
+	}
 	/* Not tied to a thread: CUPTI's own worker did it, beside the program. */
 	if (!record->tid)
 		return 0;
 	index = model_get_thread(loader->model, record->pid, record->tid);
 	if (index == MODEL_NONE)
 		return -ENOMEM;
-	span = array_add(&loader->model->threads.items[index].overhead);
-	if (!span)
+	overhead = array_add(&loader->model->threads.items[index].overhead);
+	if (!overhead)
 		return -ENOMEM;
-	*span = (struct span){record->start_ns, record->end_ns};
+	*overhead = (struct overhead){record->start_ns, record->end_ns, loading};
 	return 0;
 }
 

@@ -4,8 +4,8 @@
  *
  * A finding is one (code, role) pair. Where several GPUs share it, the one with the most to gain is named and
  * the others are evidence. No finding comes from a device that was idle less than 3 % of its window, from a
- * cause below 1 % of the window, or from what no one can act on (device.floor, external.no_work, unknown.*);
- * tool.overhead needs 5 % of the window.
+ * cause below 1 % of the window (host.launch_bound: 3 %, since recording adds to those gaps), or from what no
+ * one can act on (device.floor, external.no_work, unknown.*); tool.overhead needs 5 % of the window.
  */
 #ifndef WHYIDLE_REPORT_FINDINGS_H
 #define WHYIDLE_REPORT_FINDINGS_H

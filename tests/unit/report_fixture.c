@@ -168,9 +168,9 @@ static void add_starved_device(struct analysis *analysis, const char *name)
 	cause->detail.path = "/data/train/shard-000017.tar";
 	cause = fixture_cause(device, CAUSE_HOST_USER_CODE, ROLE_LAUNCHER, 200 * MS);
 	fixture_thread(cause, 1230, 1230, "main", 200 * MS);
-	cause = fixture_cause(device, CAUSE_HOST_LAUNCH_BOUND, ROLE_LAUNCHER, 100 * MS);
-	fixture_thread(cause, 1230, 1230, "main", 100 * MS);
-	fixture_cause(device, CAUSE_DEVICE_FLOOR, ROLE_DEVICE, 60 * MS);
+	cause = fixture_cause(device, CAUSE_HOST_LAUNCH_BOUND, ROLE_LAUNCHER, 130 * MS);
+	fixture_thread(cause, 1230, 1230, "main", 130 * MS);
+	fixture_cause(device, CAUSE_DEVICE_FLOOR, ROLE_DEVICE, 30 * MS);
 	fixture_cause(device, CAUSE_UNKNOWN_NO_WAKER, ROLE_DEVICE, 27 * MS)->confidence = CONFIDENCE_LOW;
 }
 

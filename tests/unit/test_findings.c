@@ -122,6 +122,27 @@ Test(findings, several_devices_are_merged)
 	fixture_free(&analysis);
 }
 
+/* Recording adds to the gaps between short operations, so a small remainder of them is no finding. */
+Test(findings, launch_bound_needs_three_percent)
+{
+	struct analysis analysis;
+	struct findings findings;
+	struct device_report *device;
+
+	fixture_empty(&analysis);
+	device = fixture_device(&analysis, "GPU", 3000 * MS);
+	fixture_cause(device, CAUSE_HOST_LAUNCH_BOUND, ROLE_LAUNCHER, 80 * MS);
+	fixture_cause(device, CAUSE_DEVICE_FLOOR, ROLE_DEVICE, 60 * MS);
+	cr_assert_eq(findings_make(&findings, &analysis), 0);
+	cr_assert_eq(findings.count, 0);
+	findings_free(&findings);
+	device->causes.items[0].ns = device->causes.items[0].gain_high_ns = 140 * MS;
+	cr_assert_eq(findings_make(&findings, &analysis), 0);
+	cr_assert_eq(findings.count, 1);
+	findings_free(&findings);
+	fixture_free(&analysis);
+}
+
 Test(findings, at_most_five_by_gain)
 {
 	static const enum cause_code codes[] = {CAUSE_HOST_GC,   CAUSE_WAIT_LOCK,  CAUSE_WAIT_DISK,

@@ -272,7 +272,7 @@ static int analyse_device(struct analysis *analysis, const struct model *model,
 
 	if (!report)
 		return rc;
-	report->device = index;
+	report->device = device->number;
 	report->name = model_string(model, device->name);
 	report->simulated = device->simulated;
 	memcpy(report->uuid, device->uuid, sizeof(report->uuid));
@@ -329,6 +329,8 @@ static void count_losses(struct loss_report *report, const struct model *model)
 int analysis_run(struct analysis *analysis, const struct model *model, const struct analysis_options *options,
                  struct error *error)
 {
+	static const char *const sources[] = {
+	    [MODEL_SESSION] = "session", [MODEL_KINETO] = "kineto", [MODEL_NSYS] = "nsys"};
 	const uint32_t *degraded;
 
 	*analysis = (struct analysis){
@@ -352,7 +354,7 @@ int analysis_run(struct analysis *analysis, const struct model *model, const str
 		*slot = model_string(model, *degraded);
 	}
 	for (uint32_t i = 0; i < model->devices.count; i++) {
-		if (options->device >= 0 && (uint32_t)options->device != i)
+		if (options->device >= 0 && (uint32_t)options->device != model->devices.items[i].number)
 			continue;
 		if (analyse_device(analysis, model, options, i))
 			return error_no_memory(error);

@@ -42,14 +42,14 @@ static const struct call *op_call(const struct model *model, const struct gpu_op
 enum launch_time gap_launch_time(const struct model *model, const struct device *device,
                                  const struct gap *gap)
 {
-	const struct call *call;
+	const struct gpu_op *op;
 
 	if (gap->ended_by == MODEL_NONE)
 		return LAUNCH_UNKNOWN;
-	call = op_call(model, &device->ops.items[gap->ended_by]);
-	if (!call)
+	op = &device->ops.items[gap->ended_by];
+	if (!op_call(model, op))
 		return LAUNCH_UNKNOWN;
-	return call->enter_ns <= gap->start_ns ? LAUNCH_QUEUED : LAUNCH_LATE;
+	return op->launch_ns <= gap->start_ns ? LAUNCH_QUEUED : LAUNCH_LATE;
 }
 
 static int compare_u64(const void *a, const void *b)
@@ -195,8 +195,8 @@ static bool is_shorter_than_launch(const struct owner *owner, const struct gpu_o
 }
 
 /*
- * Each launch costs the GPU itself a moment, however early it was queued. Next to an operation that is not worth a
- * launch of its own, that moment is the price of launching.
+ * Each launch costs the GPU itself a moment, however early it was queued. Next to an operation that is not
+ * worth a launch of its own, that moment is the price of launching.
  */
 static bool is_beside_short(const struct owner *owner)
 {

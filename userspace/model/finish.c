@@ -45,6 +45,14 @@ static int compare_overhead(const void *a, const void *b)
 	return COMPARE(x->start_ns, y->start_ns);
 }
 
+static int compare_scope(const void *a, const void *b)
+{
+	const struct scope *x = a, *y = b;
+	int order = COMPARE(x->start_ns, y->start_ns);
+
+	return order ? order : COMPARE(y->end_ns, x->end_ns);
+}
+
 static int compare_op(const void *a, const void *b)
 {
 	const struct gpu_op *x = a, *y = b;
@@ -169,6 +177,7 @@ static uint64_t call_key(uint32_t process, uint32_t correlation)
  */
 struct call_site {
 	uint32_t thread, call;
+	uint64_t enter_ns; /* of the call with the id itself */
 };
 
 struct call_sites {
@@ -198,17 +207,14 @@ static int keep_outer_calls(struct model *model, uint32_t index, struct call_sit
 			uint32_t old;
 			uint64_t key = call_key(thread->process, call.correlation);
 
-			if (index_map_get(&model->call_by_id, key, &old)) {
-				const struct call_site *first = &sites->items[old];
-
-				if (model->threads.items[first->thread].calls.items[first->call].enter_ns <=
-				    call.enter_ns)
-					continue;
-			}
+			/* Of several with one id, the earliest is the launch. */
+			if (index_map_get(&model->call_by_id, key, &old) &&
+			    sites->items[old].enter_ns <= call.enter_ns)
+				continue;
 			site = array_add(sites);
 			if (!site)
 				return -ENOMEM;
-			*site = (struct call_site){index, kept - 1};
+			*site = (struct call_site){index, kept - 1, call.enter_ns};
 			if (index_map_put(&model->call_by_id, key, sites->count - 1))
 				return -ENOMEM;
 		}
@@ -249,6 +255,7 @@ static int finish_device(struct model *model, struct device *device, const struc
 		    index_map_get(&model->call_by_id, call_key(op->process, op->correlation), &found)) {
 			op->launch_thread = sites->items[found].thread;
 			op->launch_call = sites->items[found].call;
+			op->launch_ns = sites->items[found].enter_ns;
 			if (op->kind == OP_MEMCPY &&
 			    (op->source_kind == MEMORY_PAGEABLE || op->target_kind == MEMORY_PAGEABLE))
 				model->threads.items[op->launch_thread]
@@ -268,6 +275,7 @@ static int finish_thread(struct thread *thread, struct classifier *classifier)
 	array_sort(&thread->offcpu, compare_offcpu);
 	array_sort(&thread->samples, compare_sample);
 	array_sort(&thread->overhead, compare_overhead);
+	array_sort(&thread->scopes, compare_scope);
 	trim_offcpu(thread);
 	array_for_each (offcpu, &thread->offcpu) {
 		if (classify_offcpu(classifier, offcpu))

@@ -148,6 +148,7 @@ void model_free(struct model *model)
 		array_free(&thread->samples);
 		array_free(&thread->calls);
 		array_free(&thread->overhead);
+		array_free(&thread->scopes);
 	}
 	array_for_each (process, &model->processes)
 		array_free(&process->threads);

@@ -61,6 +61,19 @@ struct span {
 	uint64_t start_ns, end_ns;
 };
 
+enum scope_kind {
+	SCOPE_OPERATOR,   /* a framework's operator: "aten::addmm" */
+	SCOPE_ANNOTATION, /* a range that the user named (record_function, NVTX) */
+	SCOPE_PYTHON,     /* a Python function: "train.py(12): step" */
+};
+
+/* A named stretch of host code, from imported traces: it names what a thread did before a late launch. */
+struct scope {
+	uint64_t start_ns, end_ns;
+	uint32_t name; /* string id */
+	uint32_t kind; /* enum scope_kind */
+};
+
 /* Time inside a call that CUPTI accounts for by itself: its own work, or the driver loading and compiling
  * code. */
 struct overhead {
@@ -89,6 +102,9 @@ struct thread {
 	struct {
 		ARRAY(struct overhead)
 	} overhead; /* by start */
+	struct {
+		ARRAY(struct scope)
+	} scopes; /* by start, outer ones before the ones they enclose */
 };
 
 struct process {
@@ -119,16 +135,18 @@ struct gpu_op {
 	uint32_t name; /* string id */
 	uint32_t graph;
 	uint64_t bytes;
-	uint32_t launch_thread; /* thread and call that launched it, MODEL_NONE */
+	uint32_t launch_thread; /* thread and outermost call that launched it, MODEL_NONE */
 	uint32_t launch_call;
-	uint8_t kind; /* enum op_kind */
+	uint64_t launch_ns; /* entry of the call that carries the correlation id itself, 0 not known */
+	uint8_t kind;       /* enum op_kind */
 	uint8_t copy_kind, source_kind, target_kind;
 	bool collective; /* a kernel of NCCL or RCCL */
 	uint32_t order;  /* position in the file */
 };
 
 struct device {
-	uint32_t name; /* string id */
+	uint32_t number; /* as the source counts devices: dense in sessions, any in imported traces */
+	uint32_t name;   /* string id */
 	uint8_t uuid[16];
 	bool simulated;
 	struct {
@@ -161,7 +179,14 @@ struct sync {
 	uint32_t process, type, context, stream, correlation;
 };
 
+enum model_source {
+	MODEL_SESSION,
+	MODEL_KINETO,
+	MODEL_NSYS,
+};
+
 struct model {
+	enum model_source source;
 	struct {
 		ARRAY(const char *)
 	} strings; /* [0] is "" */

@@ -296,6 +296,7 @@ static int load_device(struct loader *loader, const struct record_device *record
 	if (index == MODEL_NONE)
 		return -ENOMEM;
 	device = &model->devices.items[index];
+	device->number = record->device;
 	device->name = load_string_id(loader, record->name);
 	device->simulated = record->simulated;
 	memcpy(device->uuid, record->uuid, sizeof(device->uuid));

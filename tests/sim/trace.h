@@ -4,7 +4,9 @@
  * interface between NVIDIA's driver and CUPTI.
  *
  * Correlation ids: each outermost API call of a thread takes a new one; calls inside it (a driver call made
- * by the runtime) and the operations that it submits share that id.
+ * by the runtime) and the operations that it submits share that id. A call inside one that makes a record
+ * makes none of its own, as was seen with CUDA 13.0 (docs/bridge.md); one whose enclosing call is not wanted
+ * does.
  */
 #ifndef WHYIDLE_SIM_TRACE_H
 #define WHYIDLE_SIM_TRACE_H
@@ -18,7 +20,7 @@
 
 /* An API call under way; lives on the caller's stack. */
 struct sim_call {
-	uint64_t start;        /* tracer's time, 0: not traced */
+	uint64_t start;        /* tracer's time, 0: makes no record */
 	uint32_t domain, cbid; /* CUPTI's numbers */
 	uint32_t correlation;
 };

@@ -34,6 +34,7 @@ static uint32_t last_correlation;
 
 static __thread struct sim_context *current;
 static __thread uint32_t call_depth, call_correlation;
+static __thread uint32_t traced_depth; /* depth of the call that will make a record, 0 none */
 
 /* Options */
 
@@ -94,8 +95,10 @@ void simCallEnter(struct sim_call *call, uint32_t domain, uint32_t cbid)
 	if (call_depth++ == 0)
 		call_correlation = __atomic_add_fetch(&last_correlation, 1, __ATOMIC_RELAXED);
 	*call = (struct sim_call){.domain = domain, .cbid = cbid, .correlation = call_correlation};
-	if (tracer && tracer->wants_call(domain, cbid))
+	if (!traced_depth && tracer && tracer->wants_call(domain, cbid)) {
+		traced_depth = call_depth;
 		call->start = tracer->now();
+	}
 }
 
 int simCallExit(const struct sim_call *call, int result)
@@ -104,6 +107,8 @@ int simCallExit(const struct sim_call *call, int result)
 
 	if (call->start && tracer)
 		tracer->call(call, tracer->now(), result);
+	if (traced_depth == call_depth)
+		traced_depth = 0;
 	call_depth--;
 	return result;
 }
@@ -115,7 +120,7 @@ static void after_fork_in_child(void)
 	state = STATE_FORKED;
 	attached_tracer = NULL;
 	current = NULL;
-	call_depth = 0;
+	call_depth = traced_depth = 0;
 }
 
 /* Like the real driver: whatever goes wrong with the injected library is its own affair. */

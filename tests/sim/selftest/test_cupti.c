@@ -225,38 +225,64 @@ static void selected_functions_only(void)
 	CHECK_EQUAL(count_kind(CUPTI_ABI_KIND_CONCURRENT_KERNEL), 5);
 }
 
-static void whole_kinds_share_correlations(void)
+static void launch_and_wait(void)
 {
-	const struct cupti_abi_api *driver = NULL, *runtime = NULL;
+	received.count = 0;
+	launch(kernel(5000), NULL);
+	CHECK_EQUAL(cudaDeviceSynchronize(), cudaSuccess);
+	flush();
+	CHECK_EQUAL(count_kind(CUPTI_ABI_KIND_CONCURRENT_KERNEL), 1);
+}
+
+/* A runtime call and the driver call inside it make one record, the outermost that is wanted. */
+static void nested_calls_make_one_record(void)
+{
+	const struct cupti_abi_kernel *k;
+	const struct cupti_abi_api *call;
 
 	start_client();
 	CHECK_EQUAL(cudaSetDevice(0), cudaSuccess);
 	enable(CUPTI_ABI_KIND_RUNTIME);
 	enable(CUPTI_ABI_KIND_DRIVER);
 	enable(CUPTI_ABI_KIND_CONCURRENT_KERNEL);
-	launch(kernel(5000), NULL);
-	CHECK_EQUAL(cudaDeviceSynchronize(), cudaSuccess);
-	flush();
+	launch_and_wait();
 	CHECK_EQUAL(count_kind(CUPTI_ABI_KIND_RUNTIME), 2);
-	CHECK_EQUAL(count_kind(CUPTI_ABI_KIND_DRIVER), 2);
-	for (size_t i = 0; i < 2; i++) {
-		runtime = &nth(CUPTI_ABI_KIND_RUNTIME, i)->api;
-		driver = &nth(CUPTI_ABI_KIND_DRIVER, i)->api;
-		CHECK_EQUAL(driver->correlation, runtime->correlation);
-		CHECK(driver->start >= runtime->start && driver->end <= runtime->end);
-	}
-	CHECK_EQUAL(nth(CUPTI_ABI_KIND_CONCURRENT_KERNEL, 0)->kernel.correlation,
-	            nth(CUPTI_ABI_KIND_RUNTIME, 0)->api.correlation);
-	CHECK(runtime->end >= nth(CUPTI_ABI_KIND_CONCURRENT_KERNEL, 0)->kernel.end);
-	/* Selection after the kind takes single functions out again. */
+	CHECK_EQUAL(count_kind(CUPTI_ABI_KIND_DRIVER), 0);
+	k = &nth(CUPTI_ABI_KIND_CONCURRENT_KERNEL, 0)->kernel;
+	call = &nth(CUPTI_ABI_KIND_RUNTIME, 0)->api;
+	CHECK_EQUAL(k->correlation, call->correlation);
+	call = &nth(CUPTI_ABI_KIND_RUNTIME, 1)->api;
+	CHECK(call->correlation != k->correlation && call->end >= k->end);
+	/* A driver call that the program makes itself has no runtime call around it. */
 	received.count = 0;
-	CHECK_EQUAL(cuptiActivityEnableRuntimeApi(CBID_cudaDeviceSynchronize_v3020, 0), CUPTI_ABI_SUCCESS);
-	CHECK_EQUAL(cuptiActivityDisable(CUPTI_ABI_KIND_DRIVER), CUPTI_ABI_SUCCESS);
-	launch(kernel(5000), NULL);
-	CHECK_EQUAL(cudaDeviceSynchronize(), cudaSuccess);
+	CHECK_EQUAL(cuCtxSynchronize(), CUDA_SUCCESS);
 	flush();
+	CHECK_EQUAL(count_kind(CUPTI_ABI_KIND_DRIVER), 1);
+	/* Selection after the kind takes single functions out again: then the call inside is the outermost.
+	 */
+	CHECK_EQUAL(cuptiActivityEnableRuntimeApi(CBID_cudaDeviceSynchronize_v3020, 0), CUPTI_ABI_SUCCESS);
+	launch_and_wait();
+	CHECK_EQUAL(count_kind(CUPTI_ABI_KIND_RUNTIME), 1);
+	CHECK_EQUAL(count_kind(CUPTI_ABI_KIND_DRIVER), 1);
+	CHECK_EQUAL(nth(CUPTI_ABI_KIND_DRIVER, 0)->api.cbid, CBID_cuCtxSynchronize);
+	CHECK_EQUAL(cuptiActivityDisable(CUPTI_ABI_KIND_DRIVER), CUPTI_ABI_SUCCESS);
+	launch_and_wait();
 	CHECK_EQUAL(count_kind(CUPTI_ABI_KIND_RUNTIME), 1);
 	CHECK_EQUAL(count_kind(CUPTI_ABI_KIND_DRIVER), 0);
+}
+
+/* Without the runtime's records every driver call is there, with the id of what it submits. */
+static void driver_kind_alone_has_every_call(void)
+{
+	start_client();
+	CHECK_EQUAL(cudaSetDevice(0), cudaSuccess);
+	enable(CUPTI_ABI_KIND_DRIVER);
+	enable(CUPTI_ABI_KIND_CONCURRENT_KERNEL);
+	launch_and_wait();
+	CHECK_EQUAL(count_kind(CUPTI_ABI_KIND_DRIVER), 2);
+	CHECK_EQUAL(nth(CUPTI_ABI_KIND_DRIVER, 0)->api.cbid, CBID_cuLaunchKernel);
+	CHECK_EQUAL(nth(CUPTI_ABI_KIND_DRIVER, 0)->api.correlation,
+	            nth(CUPTI_ABI_KIND_CONCURRENT_KERNEL, 0)->kernel.correlation);
 }
 
 static void copies_and_synchronisations_say_what_they_are(void)
@@ -518,7 +544,8 @@ const struct selftest cupti_tests[] = {
     {"nothing_enabled_nothing_recorded", nothing_enabled_nothing_recorded, 0},
     {"each_kind_alone", each_kind_alone, 0},
     {"selected_functions_only", selected_functions_only, 0},
-    {"whole_kinds_share_correlations", whole_kinds_share_correlations, 0},
+    {"nested_calls_make_one_record", nested_calls_make_one_record, 0},
+    {"driver_kind_alone_has_every_call", driver_kind_alone_has_every_call, 0},
     {"copies_and_synchronisations_say_what_they_are", copies_and_synchronisations_say_what_they_are, 0},
     {"graph_launch_shares_one_id", graph_launch_shares_one_id, 0},
     {"without_buffers_records_are_dropped_and_counted", without_buffers_records_are_dropped_and_counted, 0},

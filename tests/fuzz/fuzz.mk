@@ -3,10 +3,11 @@
 # can be given to the fuzzer as its argument.
 
 FUZZ_SECONDS ?= 60
-FUZZERS := fuzz_session
+FUZZERS := fuzz_session fuzz_ring
 FUZZ_CFLAGS := $(USER_CFLAGS) -O1 -g -fno-omit-frame-pointer \
 	-fsanitize=address,undefined -fno-sanitize-recover=undefined
-FUZZ_OBJECTS := $(patsubst %.c,$(BUILD)/fuzz/%.o,$(wildcard userspace/base/*.c userspace/trace/*.c))
+FUZZ_OBJECTS := $(patsubst %.c,$(BUILD)/fuzz/%.o,$(wildcard userspace/base/*.c userspace/trace/*.c \
+	userspace/collect/pure_*.c))
 
 $(BUILD)/fuzz/%.o: %.c
 	$(call say,CC-FUZZ,$<)

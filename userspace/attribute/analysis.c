@@ -336,8 +336,10 @@ int analysis_run(struct analysis *analysis, const struct model *model, const str
 	*analysis = (struct analysis){
 	    .command = model->command ? model_string(model, model->command) : NULL,
 	    .tier = model->tier ? model_string(model, model->tier) : "T2",
-	    .timeline = model->has_timeline ? "cupti" : "none",
-	    .source = "session",
+	    .timeline = !model->has_timeline             ? "none"
+	                : model->source == MODEL_SESSION ? "cupti"
+	                                                 : "imported",
+	    .source = sources[model->source],
 	    .simulated = model->simulated,
 	    .incomplete = !model->summary.complete,
 	    .session_start_ns = model->start_ns,

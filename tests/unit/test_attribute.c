@@ -331,11 +331,47 @@ Test(attribute, a_launch_that_was_not_recorded_is_unknown)
 
 Test(attribute, no_scheduler_data_is_said)
 {
+	struct scope *scope;
+
 	line.model.has_sched = false;
 	line.model.threads.items[main_thread].tracked = false;
+	scope = array_add(&line.model.threads.items[main_thread].scopes);
+	*scope = (struct scope){1 * MS, 30 * MS, model_add_string(&line.model, "ProfilerStep#3", 14),
+	                        SCOPE_ANNOTATION};
+	scope = array_add(&line.model.threads.items[main_thread].scopes);
+	*scope = (struct scope){2 * MS, 29 * MS, model_add_string(&line.model, "train.py(7): step", 17),
+	                        SCOPE_PYTHON};
+	scope = array_add(&line.model.threads.items[main_thread].scopes);
+	*scope =
+	    (struct scope){11 * MS, 12 * MS, model_add_string(&line.model, "aten::item", 10), SCOPE_OPERATOR};
+	timeline_call(&line, main_thread, "cudaMalloc", 12 * MS, 14 * MS, 0);
 	end_gap();
 	timeline_analyse(&line);
-	assert_ns(CAUSE_UNKNOWN_NO_SCHED, ROLE_DEVICE, 10 * MS);
+	assert_ns(CAUSE_UNKNOWN_NO_SCHED, ROLE_LAUNCHER, HOST_PART - 2 * MS);
+	assert_ns(CAUSE_HOST_CUDA_ALLOC, ROLE_LAUNCHER, 2 * MS);
+	/* Named by what encloses the moment before the launch, not by what was over by then. */
+	cr_assert_str_eq(timeline_top(&line)->detail.function, "ProfilerStep#3");
+	cr_assert_str_eq(timeline_top(&line)->detail.python, "train.py(7): step");
+}
+
+Test(attribute, without_scheduler_data_a_drained_queue_is_still_certain)
+{
+	line.model.has_sched = false;
+	line.model.threads.items[main_thread].tracked = false;
+	timeline_call(&line, main_thread, "cudaStreamSynchronize", 2 * MS, 10 * MS, 0);
+	end_gap();
+	timeline_analyse(&line);
+	assert_ns(CAUSE_HOST_SYNC_THEN_SERIAL, ROLE_LAUNCHER, HOST_PART);
+	cr_assert_eq(timeline_top(&line)->confidence, CONFIDENCE_MEDIUM);
+}
+
+Test(attribute, a_hole_inside_one_graph_launch_is_not_believed)
+{
+	timeline_call(&line, main_thread, "cudaGraphLaunch", 20 * MS - 5 * US, 20 * MS, 950);
+	timeline_op(&line, MAIN, 20 * MS, 21 * MS, 950);
+	timeline_op(&line, MAIN, 25 * MS, 26 * MS, 950);
+	timeline_analyse(&line);
+	assert_ns(CAUSE_UNKNOWN_LOST, ROLE_DEVICE, 4 * MS);
 }
 
 Test(attribute, a_gap_shorter_than_the_clock_error_is_unknown)

@@ -117,6 +117,14 @@ static const struct call *draining_call(const struct owner *owner, uint64_t at_n
 	return NULL;
 }
 
+/* Both sides of the gap belong to one launch of a graph. */
+static bool is_inside_graph(const struct owner *owner)
+{
+	return !owner->edge && owner->launch->class == CUDA_GRAPH_LAUNCH &&
+	       owner->before->launch_thread == owner->op->launch_thread &&
+	       owner->before->launch_call == owner->op->launch_call;
+}
+
 /* Work was queued and the GPU did not take it. */
 static void blame_queued(struct owner *owner, uint64_t from_ns, uint64_t to_ns)
 {
@@ -126,6 +134,9 @@ static void blame_queued(struct owner *owner, uint64_t from_ns, uint64_t to_ns)
 	if (to_ns - from_ns <= owner->floor->threshold_ns) {
 		code = CAUSE_DEVICE_FLOOR;
 		confidence = CONFIDENCE_HIGH;
+	} else if (is_inside_graph(owner)) {
+		/* A graph runs on without the host: work that was not recorded is likelier than none. */
+		code = CAUSE_UNKNOWN_LOST;
 	} else if (owner->before && owner->before->process != owner->op->process) {
 		code = CAUSE_DEVICE_OTHER_PROCESS;
 	} else if (owner->op->kind == OP_MEMCPY || (owner->before && owner->before->kind == OP_MEMCPY)) {
@@ -268,11 +279,9 @@ static void blame_recorded(struct walk *walk, const struct model *model, const s
 		return;
 	}
 	owner.thread = &model->threads.items[owner.op->launch_thread];
-	if (owner.thread->tracked) {
+	if (owner.thread->tracked || !model->has_sched)
 		blame_known(&owner, from_ns, to_ns);
-		return;
-	}
-	if (owner.launch->enter_ns <= from_ns)
+	else if (owner.launch->enter_ns <= from_ns)
 		blame_queued(&owner, from_ns, to_ns);
 	else
 		walk_device(walk, from_ns, to_ns, unrecorded_cause(model), CONFIDENCE_LOW);

@@ -8,6 +8,9 @@
 /* A synchronising call that is still not back this long after the GPU fell idle waits for something else. */
 #define SYNC_RETURN_NS 500000
 
+/* How many scopes are looked at for one that encloses a moment: nesting is far less deep than this. */
+#define SCOPE_LOOK_BACK 4096
+
 enum cause_code call_cause(const struct call *call)
 {
 	switch (call->class) {
@@ -77,6 +80,45 @@ static void run_sampled(struct walk *walk, uint32_t thread, const struct sample 
 	walk_emit(walk, leaf);
 }
 
+/* Innermost scope of each kind that covers `time`, string ids; 0 if there is none. */
+static void scopes_at(const struct thread *thread, uint64_t time_ns, uint32_t *python, uint32_t *named)
+{
+	size_t low = 0, high = thread->scopes.count;
+
+	*python = *named = 0;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (thread->scopes.items[middle].start_ns > time_ns)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	/* Scopes nest: going back from here, the first one that is still open is the innermost. */
+	for (size_t steps = 0; low > 0 && steps < SCOPE_LOOK_BACK && !(*python && *named); steps++) {
+		const struct scope *scope = &thread->scopes.items[--low];
+		uint32_t *slot = scope->kind == SCOPE_PYTHON ? python : named;
+
+		if (scope->end_ns > time_ns && !*slot)
+			*slot = scope->name;
+	}
+}
+
+/* What ran is not known: at most that the queue had been drained, and the names around the end of the
+ * stretch. */
+static void run_unscheduled(struct walk *walk, uint32_t index, uint64_t from_ns, uint64_t to_ns)
+{
+	const struct thread *thread = &walk->model->threads.items[index];
+	struct leaf leaf = walk_leaf(walk, index, from_ns, to_ns, CAUSE_UNKNOWN_NO_SCHED, CONFIDENCE_LOW);
+
+	if (walk->drained && leaf.role == ROLE_LAUNCHER) {
+		leaf.code = CAUSE_HOST_SYNC_THEN_SERIAL;
+		leaf.confidence = CONFIDENCE_MEDIUM;
+	}
+	scopes_at(thread, to_ns - 1, &leaf.python, &leaf.function);
+	walk_emit(walk, leaf);
+}
+
 /* Each sample stands for the time up to half-way to its neighbours. */
 static void run_code(struct walk *walk, uint32_t index, uint64_t from_ns, uint64_t to_ns)
 {
@@ -84,6 +126,10 @@ static void run_code(struct walk *walk, uint32_t index, uint64_t from_ns, uint64
 	size_t low = 0, high = thread->samples.count;
 	uint64_t cursor = from_ns;
 
+	if (!thread->tracked) {
+		run_unscheduled(walk, index, from_ns, to_ns);
+		return;
+	}
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 

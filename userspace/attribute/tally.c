@@ -78,8 +78,8 @@ void tally_next_gap(struct tally *tally)
 
 static uint64_t part_key(const struct leaf *leaf)
 {
-	const uint64_t fields[] = {(uint64_t)leaf->syscall, leaf->path, leaf->function, leaf->lock,
-	                           leaf->holder};
+	const uint64_t fields[] = {
+	    (uint64_t)leaf->syscall, leaf->path, leaf->function, leaf->lock, leaf->holder, leaf->python};
 
 	return hash_bytes(fields, sizeof(fields));
 }
@@ -178,6 +178,8 @@ int leaf_describe(struct analysis *analysis, const struct model *model, const st
 		detail->path = model_string(model, leaf->path);
 	if (leaf->function)
 		detail->function = model_string(model, leaf->function);
+	if (leaf->python)
+		detail->python = model_string(model, leaf->python);
 	if (leaf->lock) {
 		detail->lock = analysis_text(analysis, "futex 0x%" PRIx64, leaf->lock);
 		if (!detail->lock)

@@ -139,7 +139,11 @@ void walk_thread(struct walk *walk, uint32_t index, uint64_t from_ns, uint64_t t
 	size_t at;
 
 	if (!thread->tracked) {
-		blame_unknown(walk, index, from_ns, to_ns, unrecorded_cause(walk->model));
+		/* Without scheduler data calls are still certain; what lies between them is not known. */
+		if (walk->model->has_sched)
+			blame_unknown(walk, index, from_ns, to_ns, unrecorded_cause(walk->model));
+		else
+			walk_running(walk, index, from_ns, to_ns);
 		return;
 	}
 	if (cursor < thread->start_ns) {

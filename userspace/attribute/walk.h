@@ -29,7 +29,8 @@ struct leaf {
 	uint32_t holder;       /* thread that held the lock or had the CPU, MODEL_NONE */
 	int32_t syscall;       /* -1 none */
 	uint32_t path;         /* string id */
-	uint32_t function;     /* string id of the CUDA call */
+	uint32_t function;     /* string id of the CUDA call, operator or annotation */
+	uint32_t python;       /* string id of the Python function */
 	uint64_t lock;         /* address, 0 none */
 	const uint32_t *chain; /* threads from the launcher to `thread`, `depth` of them */
 	uint32_t depth;

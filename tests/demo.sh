@@ -9,14 +9,19 @@
 set -eu
 cd "$(dirname "$0")/.."
 build=${1:-build}
-sample=$(ls docs/samples/*.whyidle 2> /dev/null | head -n 1 || true)
+sample=docs/samples/starved-h200
 
 if ! "$build/whyidle" doctor > "$build/demo.doctor.txt" 2>&1; then
 	echo "BPF cannot be used here ('$build/whyidle doctor' says why): no recording is possible."
-	echo "This explains a session that ships with the project, $sample, recorded on a real GPU:"
+	echo "This explains a session that ships with the project, recorded on a real GPU: $sample.whyidle"
+	echo "(docs/samples/README.md), over the part that the recorded program itself measured."
 	echo
-	"$build/whyidle" report --json "$sample" > "$build/demo.json"
-	exec "$build/whyidle" report "$sample"
+	cp "$sample.truth.json" "$build/demo.truth.json"
+	cp "$sample.whyidle" "$build/demo.whyidle"
+	window=$(python3 -c 'import json, sys; t = json.load(open(sys.argv[1])); print(t["start_ns"], t["end_ns"], sep="..")' \
+		"$sample.truth.json")
+	"$build/whyidle" report --json --window "$window" "$sample.whyidle" > "$build/demo.json"
+	exec "$build/whyidle" report --window "$window" "$sample.whyidle"
 fi
 
 echo "Recording 5 seconds of a starved training loop on a simulated GPU (no GPU is needed or used) …"

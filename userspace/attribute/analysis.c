@@ -198,18 +198,6 @@ static int show_gaps(struct device_run *run, struct device_report *report)
 	return run->failed ? -ENOMEM : 0;
 }
 
-static uint64_t idle_of_workers(const struct device_report *report)
-{
-	const struct cause *cause;
-	uint64_t ns = 0;
-
-	array_for_each (cause, &report->causes) {
-		if (cause->role == ROLE_WORKER)
-			ns += cause->ns;
-	}
-	return ns;
-}
-
 static int finish_causes(struct device_run *run, struct device_report *report)
 {
 	struct worker_group group;
@@ -222,8 +210,7 @@ static int finish_causes(struct device_run *run, struct device_report *report)
 	array_for_each (cause, &report->causes)
 		sum += cause->ns;
 	assert(sum == report->idle_ns);
-	rc = worker_group_measure(&group, &run->waits, run->model, report->window_start_ns,
-	                          report->window_end_ns, idle_of_workers(report));
+	rc = worker_group_measure(&group, &run->waits, run->model);
 	array_for_each (cause, &report->causes) {
 		if (cause->role == ROLE_WORKER)
 			cause->group = group;

@@ -88,8 +88,7 @@ static uint32_t main_thread(const struct model *model, uint32_t process)
 }
 
 int worker_group_measure(struct worker_group *group, const struct worker_waits *waits,
-                         const struct model *model, uint64_t window_start_ns, uint64_t window_end_ns,
-                         uint64_t idle_ns)
+                         const struct model *model)
 {
 	struct state_mix mix = {0}, whole = {0};
 	struct {
@@ -97,7 +96,7 @@ int worker_group_measure(struct worker_group *group, const struct worker_waits *
 	} workers = {0};
 	struct index_map known = {0};
 	const struct worker_wait *wait;
-	uint64_t window_ns = window_end_ns - window_start_ns;
+	uint64_t start_ns = UINT64_MAX, end_ns = 0;
 	uint32_t *worker, consumer = MODEL_NONE, ignored;
 	int rc = waits->failed ? -ENOMEM : 0;
 
@@ -106,6 +105,8 @@ int worker_group_measure(struct worker_group *group, const struct worker_waits *
 		uint32_t process = model->threads.items[wait->worker].process;
 
 		group->wait_ns += wait->to_ns - wait->from_ns;
+		start_ns = wait->from_ns < start_ns ? wait->from_ns : start_ns;
+		end_ns = wait->to_ns > end_ns ? wait->to_ns : end_ns;
 		consumer = model->threads.items[wait->waiter].process;
 		if (rc || index_map_get(&known, process, &ignored))
 			continue;
@@ -121,7 +122,7 @@ int worker_group_measure(struct worker_group *group, const struct worker_waits *
 			continue;
 		array_for_each (wait, waits)
 			add_states(&mix, model, *worker, consumer, wait->from_ns, wait->to_ns);
-		add_states(&whole, model, *worker, consumer, window_start_ns, window_end_ns);
+		add_states(&whole, model, *worker, consumer, start_ns, end_ns);
 	}
 	group->count = workers.count;
 	if (mix.total) {
@@ -133,9 +134,11 @@ int worker_group_measure(struct worker_group *group, const struct worker_waits *
 		group->blocked_input = (double)mix.input / mix.total;
 		group->blocked_other = (double)mix.other / mix.total;
 	}
-	/* Work the group did, spread over the time that would be left without the waits for it. */
-	if (window_ns > idle_ns && whole.total)
-		group->enough = ceil((double)(whole.total - whole.input) / (window_ns - idle_ns));
+	/* Work the group did from the first wait to the last, spread over the time left without those waits.
+	 */
+	if (whole.total && end_ns - start_ns > group->wait_ns)
+		group->enough =
+		    ceil((double)(whole.total - whole.input) / (end_ns - start_ns - group->wait_ns));
 	if (group->enough < group->count)
 		group->enough = 0;
 	array_free(&workers);

@@ -23,11 +23,10 @@ void worker_waits_add(struct worker_waits *waits, uint32_t waiter, uint32_t work
                       uint64_t to_ns);
 
 /*
- * Sums the states of every worker that delivered at least once over all waits. `window_ns` is the device's
- * window and `idle_ns` the part of it blamed on workers, from which `enough` follows.
+ * Sums the states of every worker that delivered at least once over all waits. `enough` follows from the work
+ * they did between the first wait and the last, so that the start-up of a program does not count.
  */
 int worker_group_measure(struct worker_group *group, const struct worker_waits *waits,
-                         const struct model *model, uint64_t window_start_ns, uint64_t window_end_ns,
-                         uint64_t idle_ns);
+                         const struct model *model);
 
 #endif

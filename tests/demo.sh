@@ -26,8 +26,7 @@ fi
 
 echo "Recording 5 seconds of a starved training loop on a simulated GPU (no GPU is needed or used) …"
 "$build/whyidle" record --quiet --no-report -o "$build/demo.whyidle" -- \
-	env LD_LIBRARY_PATH="$PWD/$build/sim/lib" "$build/sim/loader_starved" --seconds 5 \
-	--truth "$build/demo.truth.json"
+	"$build/sim/loader_starved" --seconds 5 --truth "$build/demo.truth.json"
 "$build/whyidle" report --json "$build/demo.whyidle" > "$build/demo.json"
 echo
 "$build/whyidle" report "$build/demo.whyidle"

@@ -10,8 +10,8 @@ PURE_OBJECTS := $(PURE_SOURCES:%.c=$(BUILD)/san/%.o)
 
 LIBRARIES := -lbpf -lelf -lz -lzstd -ljansson
 ifeq ($(STATIC),1)
-# libelf of newer distributions itself needs libzstd, so that comes last.
-LIBRARIES := -Wl,-Bstatic -lbpf -lelf -lz -ljansson -lzstd -Wl,-Bdynamic
+# libelf of newer distributions itself needs libzstd, so that comes last; one needs what base/libelf_tree.c holds.
+LIBRARIES := -Wl,-Bstatic -lbpf -lelf $(USER_ARCHIVE) -lz -ljansson -lzstd -Wl,-Bdynamic
 endif
 SYSTEM_LIBRARIES := -lpthread -ldl -lm
 

@@ -31,6 +31,13 @@ def public_copy(ctx):
     return shutil.copy(ctx.whyidle, ctx.path("whyidle"))
 
 
+def public_sim(ctx, name):
+    """A workload where another user can reach it: the checkout may lie in root's home."""
+    os.chmod(ctx.folder, 0o777)
+    shutil.copytree(ctx.build / "sim" / "lib", ctx.path("lib"), symlinks=True)
+    return shutil.copy(ctx.sim(name), ctx.path(name))
+
+
 @needs("root")
 def test_no_root(ctx):
     whyidle = public_copy(ctx)
@@ -43,7 +50,7 @@ def test_no_root(ctx):
 def test_no_root_without_bpf_gives_a_timeline(ctx):
     whyidle = public_copy(ctx)
     done = ctx.run(*AS_NOBODY, whyidle, "record", "--no-bpf", *QUIET, "-o", ctx.path("s.whyidle"), "--",
-                   ctx.sim("healthy"), "--seconds", "0.5")
+                   public_sim(ctx, "healthy"), "--seconds", "0.5")
     assert done.status == 0, done
     report = ctx.report("s.whyidle")
     assert kernel_time(report) > 300e6, report["gpus"]
@@ -57,8 +64,8 @@ def test_no_root_without_bpf_gives_a_timeline(ctx):
 def test_file_capabilities_are_enough(ctx):
     whyidle = public_copy(ctx)
     grant_capabilities(whyidle, (CAP_BPF, CAP_PERFMON, CAP_SYSLOG))
-    done = ctx.run(*AS_NOBODY, whyidle, "record", *QUIET, "-o", ctx.path("s.whyidle"), "--", ctx.sim("lock_wait"),
-                   "--seconds", "1", "--truth", ctx.path("truth.json"))
+    done = ctx.run(*AS_NOBODY, whyidle, "record", *QUIET, "-o", ctx.path("s.whyidle"), "--",
+                   public_sim(ctx, "lock_wait"), "--seconds", "1", "--truth", ctx.path("truth.json"))
     assert done.status == 0, done
     gpu, = ctx.report("s.whyidle")["gpus"]
     assert "wait.lock@launcher" in [cause_key(c) for c in gpu["causes"]], gpu["causes"]
@@ -482,8 +489,7 @@ def test_under_sudo_the_command_is_the_users(ctx):
 
 @needs("root", "bpf")
 def test_under_sudo_the_bridge_is_accepted(ctx):
-    os.chmod(ctx.folder, 0o777)
-    done = ctx.record(ctx.sim("healthy"), "--seconds", "1", options=QUIET,
+    done = ctx.record(public_sim(ctx, "healthy"), "--seconds", "1", options=QUIET,
                       env={"SUDO_UID": str(NOBODY), "SUDO_GID": str(NOBODY), "SUDO_USER": "nobody"})
     assert done.status == 0, done
     assert kernel_time(ctx.report()) > 500e6

@@ -321,6 +321,33 @@ Test(attribute, records_lost_before_the_last_one_of_a_thread_are_not_its_own)
 	assert_ns(CAUSE_HOST_USER_CODE, ROLE_LAUNCHER, HOST_PART);
 }
 
+Test(attribute, a_process_whose_birth_may_be_lost_has_no_certain_role)
+{
+	/* No process was made: the record that would have said whose child this is is missing. */
+	uint32_t orphan = timeline_thread(&line, WORKER, WORKER, "loader-0");
+
+	timeline_pipe(&line, main_thread, 9 * MS, 19 * MS, 19 * MS, orphan);
+	timeline_sleep(&line, orphan, 25 * MS, 26 * MS);
+	timeline_lost(&line, RECORD_LOSS_BPF_RING, 1 * MS, 2 * MS);
+	end_gap();
+	timeline_analyse(&line);
+	assert_ns(CAUSE_HOST_USER_CODE, ROLE_PROCESS, 9 * MS);
+	cr_assert_eq(timeline_top(&line)->confidence, CONFIDENCE_MEDIUM);
+}
+
+Test(attribute, another_process_is_certain_where_births_are_known)
+{
+	uint32_t other = timeline_process(&line, WORKER, 0, "server");
+
+	timeline_pipe(&line, main_thread, 9 * MS, 19 * MS, 19 * MS, other);
+	timeline_sleep(&line, other, 25 * MS, 26 * MS);
+	timeline_lost(&line, RECORD_LOSS_BPF_RING, 1 * MS, 2 * MS);
+	end_gap();
+	timeline_analyse(&line);
+	assert_ns(CAUSE_HOST_USER_CODE, ROLE_PROCESS, 9 * MS);
+	cr_assert_eq(timeline_top(&line)->confidence, CONFIDENCE_HIGH);
+}
+
 Test(attribute, a_launch_that_was_not_recorded_is_unknown)
 {
 	timeline_op(&line, MAIN, 20 * MS, 21 * MS, 0);

@@ -67,6 +67,21 @@ enum cause_role thread_role(const struct model *model, uint32_t launcher, uint32
 	return ROLE_PROCESS;
 }
 
+bool thread_role_certain(const struct model *model, uint32_t thread, enum cause_role role)
+{
+	uint32_t process;
+
+	if (role != ROLE_PROCESS)
+		return true;
+	process = model->threads.items[thread].process;
+	for (uint32_t depth = 0; process != MODEL_NONE && depth < 64; depth++) {
+		if (model->processes.items[process].parent_lost)
+			return false;
+		process = model->processes.items[process].parent;
+	}
+	return true;
+}
+
 bool offcpu_is_lock(const struct offcpu *offcpu)
 {
 	uint32_t operation = offcpu->args[1] & FUTEX_CMD_MASK;

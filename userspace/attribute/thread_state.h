@@ -32,6 +32,9 @@ bool offcpu_is_lock(const struct offcpu *offcpu);
 /* The thread of `of`'s process, other than it, that ran longest in [from, to]; MODEL_NONE if none ran. */
 uint32_t busiest_sibling(const struct model *model, uint32_t of, uint64_t from_ns, uint64_t to_ns);
 
+/* False if the role is only that of another process because the record that told of its parent was lost. */
+bool thread_role_certain(const struct model *model, uint32_t thread, enum cause_role role);
+
 struct leaf walk_leaf(const struct walk *walk, uint32_t thread, uint64_t from_ns, uint64_t to_ns,
                       enum cause_code code, enum confidence confidence);
 void walk_emit(struct walk *walk, struct leaf leaf);

@@ -34,6 +34,8 @@ void walk_emit(struct walk *walk, struct leaf leaf)
 		return;
 	if (leaf.confidence > walk->confidence)
 		leaf.confidence = walk->confidence;
+	if (leaf.confidence > CONFIDENCE_MEDIUM && !thread_role_certain(walk->model, leaf.thread, leaf.role))
+		leaf.confidence = CONFIDENCE_MEDIUM;
 	leaf.chain = walk->chain;
 	leaf.depth = walk->depth;
 	walk->leaf(walk->context, &leaf);

@@ -339,6 +339,19 @@ static void mark_lost_ends(struct model *model)
 	}
 }
 
+/* Every process whose threads are recorded was seen to be born, unless that record was lost. */
+static void mark_lost_parents(struct model *model)
+{
+	const struct thread *thread;
+
+	array_for_each (thread, &model->threads) {
+		struct process *process = &model->processes.items[thread->process];
+
+		if (model->sched_lost_ns && thread->tracked && !process->born)
+			process->parent_lost = true;
+	}
+}
+
 static int list_threads(struct model *model)
 {
 	for (uint32_t i = 0; i < model->threads.count; i++) {
@@ -377,6 +390,7 @@ int model_finish(struct model *model, struct error *error)
 	if (!rc)
 		rc = make_holes(model);
 	mark_lost_ends(model);
+	mark_lost_parents(model);
 	if (!rc)
 		rc = list_threads(model);
 	index_map_free(&classifier.waits);

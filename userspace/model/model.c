@@ -48,6 +48,7 @@ uint32_t model_new_process(struct model *model, uint32_t pid, uint32_t parent)
 		return MODEL_NONE;
 	process->pid = pid;
 	process->parent = parent;
+	process->born = true;
 	process->end_ns = UINT64_MAX;
 	return index;
 }
@@ -58,7 +59,10 @@ uint32_t model_get_process(struct model *model, uint32_t pid)
 
 	if (index_map_get(&model->process_by_pid, pid, &index))
 		return index;
-	return model_new_process(model, pid, MODEL_NONE);
+	index = model_new_process(model, pid, MODEL_NONE);
+	if (index != MODEL_NONE)
+		model->processes.items[index].born = false;
+	return index;
 }
 
 uint32_t model_new_thread(struct model *model, uint32_t pid, uint32_t tid, uint64_t start_ns)

@@ -1,6 +1,6 @@
 # The program. Everything but cli/main.c goes into an archive that the unit tests link too (built with sanitizers).
 
-USER_LIBRARIES := libbpf libelf zlib libzstd jansson
+USER_LIBRARIES := libbpf libelf zlib libzstd jansson sqlite3
 USER_SOURCES := $(filter-out userspace/cli/main.c,$(wildcard userspace/*/*.c))
 USER_OBJECTS := $(USER_SOURCES:%.c=$(BUILD)/obj/%.o)
 USER_ARCHIVE := $(BUILD)/libwhyidle.a
@@ -8,10 +8,10 @@ USER_ARCHIVE := $(BUILD)/libwhyidle.a
 PURE_SOURCES := $(filter-out userspace/collect/%,$(USER_SOURCES)) $(wildcard userspace/collect/pure_*.c)
 PURE_OBJECTS := $(PURE_SOURCES:%.c=$(BUILD)/san/%.o)
 
-LIBRARIES := -lbpf -lelf -lz -lzstd -ljansson
+LIBRARIES := -lbpf -lelf -lz -lzstd -ljansson -lsqlite3
 ifeq ($(STATIC),1)
 # libelf of newer distributions itself needs libzstd, so that comes last; one needs what base/libelf_tree.c holds.
-LIBRARIES := -Wl,-Bstatic -lbpf -lelf $(USER_ARCHIVE) -lz -ljansson -lzstd -Wl,-Bdynamic
+LIBRARIES := -Wl,-Bstatic -lbpf -lelf $(USER_ARCHIVE) -lz -ljansson -lsqlite3 -lzstd -Wl,-Bdynamic
 endif
 SYSTEM_LIBRARIES := -lpthread -ldl -lm
 

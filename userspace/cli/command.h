@@ -33,7 +33,7 @@ struct command {
 	int (*run)(const struct command_services *services, int argc, char **argv);
 };
 
-extern const struct command command_record, command_report, command_doctor, command_dump;
+extern const struct command command_record, command_report, command_export, command_doctor, command_dump;
 
 /* Prints "whyidle: TEXT" on stderr. */
 void command_error(const struct error *error);

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "export/kernel_name.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * The last source name before template arguments or the end of a mangled name. A member of a class template
+ * gives the class: to find the member, all of the grammar would be needed.
+ */
+static struct name_part mangled_base(const char *name)
+{
+	struct name_part part = {name, strlen(name)};
+	const char *end = name + part.length, *at = name + 2;
+
+	if (*at == 'L')
+		at++;
+	if (*at == 'N') {
+		at++;
+		while (*at && strchr("rVK", *at))
+			at++;
+	}
+	for (;;) {
+		char *after;
+
+		if (isdigit((unsigned char)*at)) {
+			unsigned long length = strtoul(at, &after, 10);
+
+			if (!length || length > (unsigned long)(end - after))
+				return part;
+			part = (struct name_part){after, length};
+			at = after + length;
+		} else if (at[0] == 'S' && at[1]) {
+			/* A substitution: "St", "S_", "S12_". */
+			at++;
+			if (islower((unsigned char)*at)) {
+				at++;
+				continue;
+			}
+			while (isdigit((unsigned char)*at) || isupper((unsigned char)*at))
+				at++;
+			if (*at != '_')
+				return part;
+			at++;
+		} else {
+			return part;
+		}
+	}
+}
+
+/* Behind a bracketed text that starts at `at`, or its end if the brackets do not match. */
+static const char *skip_brackets(const char *at)
+{
+	unsigned depth = 0;
+
+	for (; *at; at++) {
+		/* "->" and comparisons in template arguments are rare; an arrow is no bracket. */
+		if (*at == '<' || *at == '(' || *at == '[' || *at == '{')
+			depth++;
+		else if ((*at == '>' && at[-1] != '-') || *at == ')' || *at == ']' || *at == '}')
+			depth--;
+		if (!depth)
+			return at + 1;
+	}
+	return at;
+}
+
+static struct name_part spelled_base(const char *name)
+{
+	const char *start = name, *at = name;
+
+	while (*at) {
+		if (*at == '(' || *at == '<') {
+			const char *behind = skip_brackets(at);
+
+			/* A namespace without a name, or a class with template arguments: the name goes on.
+			 */
+			if (behind[0] != ':' || behind[1] != ':')
+				break;
+			at = behind;
+			continue;
+		}
+		if (*at == ' ')
+			start = at + 1;
+		else if (at[0] == ':' && at[1] == ':')
+			start = ++at + 1;
+		at++;
+	}
+	if (at == start)
+		return (struct name_part){name, strlen(name)};
+	return (struct name_part){start, (size_t)(at - start)};
+}
+
+struct name_part kernel_base_name(const char *name)
+{
+	if (name[0] == '_' && name[1] == 'Z')
+		return mangled_base(name);
+	if (strpbrk(name, "(<") || strstr(name, "::"))
+		return spelled_base(name);
+	return (struct name_part){name, strlen(name)};
+}
+
+const char *copy_name(char buffer[COPY_NAME_SIZE], const struct gpu_op *op)
+{
+	/* By CUpti_ActivityMemcpyKind and CUpti_ActivityMemoryKind. */
+	static const char *const directions[] = {"<unknown>", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA",
+	                                         "AtoD",      "DtoA", "DtoD", "HtoH", "PtoP"};
+	static const char *const memories[] = {"Unknown", "Pageable", "Pinned",        "Device",
+	                                       "Array",   "Managed",  "Device Static", "Managed Static"};
+#define NAME_OF(table, index) table[(index) < sizeof(table) / sizeof(*table) ? (index) : 0]
+
+	if (op->kind == OP_MEMSET)
+		snprintf(buffer, COPY_NAME_SIZE, "Memset (%s)",
+		         NAME_OF(memories, op->target_kind ? op->target_kind : op->source_kind));
+	else
+		snprintf(buffer, COPY_NAME_SIZE, "Memcpy %s (%s -> %s)", NAME_OF(directions, op->copy_kind),
+		         NAME_OF(memories, op->source_kind), NAME_OF(memories, op->target_kind));
+	return buffer;
+#undef NAME_OF
+}

@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "ranks/late.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* One collective of the arrival order over all groups: what kept a rank may be an earlier one of another
+ * group. */
+struct turn {
+	uint64_t last_ns;
+	uint32_t group, instance;
+};
+
+struct charging {
+	struct ranks *ranks;
+	struct ranks_report *report;
+	struct {
+		ARRAY(struct turn)
+	} turns;
+	struct {
+		ARRAY(uint64_t)
+	} transfers; /* of the group at hand */
+	struct index_map cause_by_key;
+};
+
+/* Who came when, on the common clock. */
+struct arrivals {
+	size_t last, second; /* members */
+	uint64_t first_ns, last_ns, second_ns, least_end_ns;
+	size_t earliest_end;
+};
+
+static struct arrivals arrivals_of(const struct ranks *ranks, const struct group *group, size_t instance)
+{
+	struct arrivals arrivals = {.first_ns = UINT64_MAX, .least_end_ns = UINT64_MAX};
+
+	for (size_t m = 0; m < group->members.count; m++) {
+		const struct track *track = &ranks->tracks.items[group->members.items[m].track];
+		const struct track_event *event = group_event(ranks, group, instance, m);
+		uint64_t start = track_common(ranks, track, event->start_ns);
+		uint64_t end = track_common(ranks, track, event->end_ns);
+
+		if (end < arrivals.least_end_ns) {
+			arrivals.least_end_ns = end;
+			arrivals.earliest_end = m;
+		}
+		if (start < arrivals.first_ns)
+			arrivals.first_ns = start;
+		if (!m || start > arrivals.last_ns) {
+			arrivals.second = arrivals.last;
+			arrivals.second_ns = arrivals.last_ns;
+			arrivals.last = m;
+			arrivals.last_ns = start;
+		} else if (m == 1 || start > arrivals.second_ns) {
+			arrivals.second = m;
+			arrivals.second_ns = start;
+		}
+	}
+	return arrivals;
+}
+
+static uint32_t track_of(const struct group *group, size_t member)
+{
+	return group->members.items[member].track;
+}
+
+static int compare_turn(const void *a, const void *b)
+{
+	const struct turn *x = a, *y = b;
+	int order = (x->last_ns > y->last_ns) - (x->last_ns < y->last_ns);
+
+	if (!order)
+		order = (x->group > y->group) - (x->group < y->group);
+	return order ? order : (x->instance > y->instance) - (x->instance < y->instance);
+}
+
+static int compare_unsigned(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Lists the collectives that all members of a group of several have, and have together. */
+static int list_turns(struct charging *charging, uint32_t at)
+{
+	struct ranks *ranks = charging->ranks;
+	struct group *group = &ranks->groups.items[at];
+
+	charging->transfers.count = 0;
+	for (uint32_t i = 0; group->members.count > 1 && i < group->instances.count; i++) {
+		struct instance *instance = &group->instances.items[i];
+		struct arrivals arrivals;
+		uint64_t *transfer;
+		struct turn *turn;
+
+		if (instance->present < group->members.count)
+			continue;
+		arrivals = arrivals_of(ranks, group, i);
+		instance->first_ns = arrivals.first_ns;
+		instance->last_ns = arrivals.last_ns;
+		if (arrivals.least_end_ns + tracks_error(ranks, track_of(group, arrivals.last),
+		                                         track_of(group, arrivals.earliest_end)) <
+		    arrivals.last_ns) {
+			group->apart++;
+			continue;
+		}
+		turn = array_add(&charging->turns);
+		transfer = array_add(&charging->transfers);
+		if (!turn || !transfer)
+			return -ENOMEM;
+		*turn = (struct turn){arrivals.last_ns, at, i};
+		*transfer =
+		    arrivals.least_end_ns > arrivals.last_ns ? arrivals.least_end_ns - arrivals.last_ns : 0;
+	}
+	array_sort(&charging->transfers, compare_unsigned);
+	if (charging->transfers.count)
+		group->transfer_ns = charging->transfers.items[charging->transfers.count / 2];
+	return 0;
+}
+
+static struct ranks_cause *cause_of(struct charging *charging, uint32_t late, const struct share *share)
+{
+	const struct label *label = &charging->ranks->labels.items[share->label];
+	const uint32_t key[] = {late, share->root, share->label};
+	struct ranks_cause *cause;
+	uint32_t at;
+
+	if (index_map_get(&charging->cause_by_key, hash_bytes(key, sizeof(key)), &at))
+		return &charging->report->causes.items[at];
+	cause = array_add(&charging->report->causes);
+	if (!cause || index_map_put(&charging->cause_by_key, hash_bytes(key, sizeof(key)),
+	                            (uint32_t)charging->report->causes.count - 1))
+		return NULL;
+	*cause = (struct ranks_cause){
+	    .late = late,
+	    .root = share->root,
+	    .reason = label->reason,
+	    .code = label->code,
+	    .role = label->role,
+	    .confidence = label->confidence,
+	    .thread = label->thread,
+	    .detail = label->detail,
+	};
+	return cause;
+}
+
+/* The shares of the waits and of the job's delay become causes; those of the waits are also kept. */
+static int keep_shares(struct charging *charging, struct instance *instance, const struct portion_list *waits,
+                       const struct portion_list *delays)
+{
+	struct ranks *ranks = charging->ranks;
+	const struct share *share;
+
+	instance->share_first = (uint32_t)ranks->shares.count;
+	array_for_each (share, waits) {
+		struct share *slot = array_add(&ranks->shares);
+		struct ranks_cause *cause = cause_of(charging, instance->late, share);
+
+		if (!slot || !cause)
+			return -ENOMEM;
+		*slot = *share;
+		cause->wait_ns += share->ns;
+		cause->collectives++;
+	}
+	instance->share_count = (uint32_t)waits->count;
+	array_for_each (share, delays) {
+		struct ranks_cause *cause = cause_of(charging, instance->late, share);
+
+		if (!cause)
+			return -ENOMEM;
+		cause->delay_ns += share->ns;
+	}
+	return 0;
+}
+
+/* The wait of one member, bounded by its own kernel; the part of it in which nothing else of it ran. */
+static uint64_t wait_of(const struct ranks *ranks, const struct track *track, const struct track_event *event,
+                        uint64_t last_ns, uint64_t *idle_ns)
+{
+	uint64_t arrival = track_common(ranks, track, event->start_ns), wait;
+
+	*idle_ns = 0;
+	if (last_ns <= arrival)
+		return 0;
+	wait = last_ns - arrival;
+	if (wait > event->end_ns - event->start_ns)
+		wait = event->end_ns - event->start_ns;
+	*idle_ns = wait - cover_measure(&track->device_work, event->start_ns, event->start_ns + wait);
+	return wait;
+}
+
+static int charge_turn(struct charging *charging, const struct turn *turn)
+{
+	struct ranks *ranks = charging->ranks;
+	struct ranks_report *report = charging->report;
+	struct group *group = &ranks->groups.items[turn->group];
+	struct instance *instance = &group->instances.items[turn->instance];
+	struct arrivals arrivals = arrivals_of(ranks, group, turn->instance);
+	uint32_t late = track_of(group, arrivals.last);
+	uint64_t ahead = arrivals.last_ns - arrivals.second_ns;
+	bool decided = ahead > tracks_error(ranks, late, track_of(group, arrivals.second)), waited = false;
+	struct portion_list waits = {0}, delays = {0};
+	int rc = 0;
+
+	for (size_t m = 0; !rc && m < group->members.count; m++) {
+		struct track *track = &ranks->tracks.items[track_of(group, m)];
+		uint64_t idle, wait = wait_of(ranks, track, group_event(ranks, group, turn->instance, m),
+		                              arrivals.last_ns, &idle);
+
+		if (m == arrivals.last || !wait)
+			continue;
+		report->wait_ns += wait;
+		if (wait <= tracks_error(ranks, late, track_of(group, m))) {
+			report->uncharged_ns += wait;
+			continue;
+		}
+		waited = true;
+		track->member.wait_ns += wait;
+		track->member.idle_wait_ns += idle;
+		if (!decided) {
+			report->undecided_ns += wait;
+			continue;
+		}
+		report->charged_ns += wait;
+		instance->wait_ns += wait;
+		instance->most_ns = wait > instance->most_ns ? wait : instance->most_ns;
+		rc = portions_split(ranks, group, turn->instance, arrivals.last, m, wait, &waits);
+	}
+	if (!decided) {
+		group->undecided += waited;
+	} else if (waited && !rc) {
+		instance->late = late;
+		instance->delay_ns = ahead;
+		report->delay_ns += ahead;
+		ranks->tracks.items[late].member.caused_ns += instance->wait_ns;
+		ranks->tracks.items[late].member.caused_delay_ns += ahead;
+		rc = portions_split(ranks, group, turn->instance, arrivals.last, arrivals.second, ahead,
+		                    &delays);
+		if (!rc)
+			rc = keep_shares(charging, instance, &waits, &delays);
+	}
+	array_free(&waits);
+	array_free(&delays);
+	return rc;
+}
+
+/* Somebody is always last by a little: only waits that stand out say something about a rank. */
+static void mark_notable(struct charging *charging)
+{
+	struct ranks *ranks = charging->ranks;
+	uint64_t sum = 0, decided = 0;
+	const struct turn *turn;
+
+	array_for_each (turn, &charging->turns) {
+		const struct instance *instance =
+		    &ranks->groups.items[turn->group].instances.items[turn->instance];
+
+		sum += instance->most_ns;
+		decided += instance->late != RANKS_NONE;
+	}
+	array_for_each (turn, &charging->turns) {
+		struct instance *instance = &ranks->groups.items[turn->group].instances.items[turn->instance];
+
+		if (instance->late == RANKS_NONE || instance->most_ns < sum / decided / 2)
+			continue;
+		instance->notable = true;
+		charging->report->notable++;
+		ranks->tracks.items[instance->late].member.last_count++;
+	}
+}
+
+static int compare_cause(const void *a, const void *b)
+{
+	const struct ranks_cause *x = a, *y = b;
+	int order = (x->wait_ns < y->wait_ns) - (x->wait_ns > y->wait_ns);
+
+	if (!order)
+		order = (x->late > y->late) - (x->late < y->late);
+	return order ? order : (int)x->reason * 1000 + (int)x->code - (int)y->reason * 1000 - (int)y->code;
+}
+
+int late_charge(struct ranks *ranks, struct ranks_report *report)
+{
+	struct charging charging = {.ranks = ranks, .report = report};
+	const struct turn *turn;
+	int rc = 0;
+
+	for (uint32_t g = 0; !rc && g < ranks->groups.count; g++)
+		rc = list_turns(&charging, g);
+	array_sort(&charging.turns, compare_turn);
+	array_for_each (turn, &charging.turns) {
+		if (!rc)
+			rc = charge_turn(&charging, turn);
+	}
+	if (!rc)
+		mark_notable(&charging);
+	if (charging.turns.count) {
+		report->span_ns =
+		    charging.turns.items[charging.turns.count - 1].last_ns - charging.turns.items[0].last_ns;
+		report->matched = charging.turns.count;
+	}
+	array_sort(&report->causes, compare_cause);
+	array_free(&charging.turns);
+	array_free(&charging.transfers);
+	index_map_free(&charging.cause_by_key);
+	return rc;
+}

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "ranks/steps.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define RHYTHM_LEAST  6    /* intervals */
+#define RHYTHM_SAMPLE 4096 /* intervals that are looked at */
+#define PERIOD_MOST   1024
+#define RHYTHM_CLEAR  0.6 /* mean difference of log2 that still counts as the same interval */
+#define PATTERN_LEAST 5   /* notable waits */
+#define STEADY_SHARE  0.8
+
+/* ---- rhythm ---- */
+
+static double beat(uint64_t interval_ns)
+{
+	return log2((double)interval_ns / 1000 + 1);
+}
+
+/* How much intervals differ that are `period` apart. */
+static double period_difference(const uint64_t *intervals, size_t count, size_t period)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i + period < count; i++)
+		sum += fabs(beat(intervals[i]) - beat(intervals[i + period]));
+	return sum / (double)(count - period);
+}
+
+/* The place in the period with the longest intervals: there a step ends and the next begins. */
+static size_t longest_phase(const uint64_t *intervals, size_t count, size_t period)
+{
+	size_t best = 0;
+	double most = -1;
+
+	for (size_t at = 0; at < period; at++) {
+		double sum = 0;
+		size_t cycles = 0;
+
+		for (size_t i = at; i < count; i += period) {
+			sum += beat(intervals[i]);
+			cycles++;
+		}
+		if (cycles && sum / (double)cycles > most + 1e-9) {
+			most = sum / (double)cycles;
+			best = at;
+		}
+	}
+	return best;
+}
+
+size_t rhythm_find(const uint64_t *intervals, size_t count, size_t *phase)
+{
+	size_t most = count / 3 < PERIOD_MOST ? count / 3 : PERIOD_MOST;
+	double least = HUGE_VAL;
+
+	if (count > RHYTHM_SAMPLE)
+		count = RHYTHM_SAMPLE;
+	if (count < RHYTHM_LEAST)
+		return 0;
+	for (size_t period = 1; period <= most; period++) {
+		double difference = period_difference(intervals, count, period);
+
+		least = difference < least ? difference : least;
+	}
+	if (least > RHYTHM_CLEAR)
+		return 0;
+	for (size_t period = 1; period <= most; period++) {
+		/* A multiple of the period is as good by nature. */
+		if (period_difference(intervals, count, period) <= least * 1.25 + 0.05) {
+			*phase = longest_phase(intervals, count, period);
+			return period;
+		}
+	}
+	return 0;
+}
+
+/* ---- steps ---- */
+
+static const char *step_text(struct ranks_report *report, const char *format, uint64_t number)
+{
+	char text[64], **slot = array_add(&report->owned);
+
+	if (!slot)
+		return NULL;
+	snprintf(text, sizeof(text), format, number);
+	*slot = strdup(text);
+	return *slot;
+}
+
+static struct ranks_step *add_step(struct ranks_report *report, const char *format, uint64_t number,
+                                   uint64_t start_ns, uint64_t end_ns)
+{
+	struct ranks_step *step = array_add(&report->steps);
+
+	if (!step)
+		return NULL;
+	*step = (struct ranks_step){
+	    .name = step_text(report, format, number),
+	    .start_ns = start_ns,
+	    .end_ns = end_ns,
+	    .slowest = RANKS_NONE,
+	};
+	return step->name ? step : NULL;
+}
+
+static bool is_aligned(const struct ranks *ranks, const struct track *track)
+{
+	return ranks->inputs.items[track->member.input].aligned;
+}
+
+/* The steps that the trace names, from the first rank that has any; the others only widen them. */
+static int named_steps(struct ranks *ranks, struct ranks_report *report)
+{
+	const struct track *track, *first = NULL;
+	const struct track_step *own;
+	struct ranks_step *step;
+
+	array_for_each (track, &ranks->tracks) {
+		if (!first && track->steps.count && is_aligned(ranks, track))
+			first = track;
+	}
+	if (!first)
+		return 0;
+	array_for_each (own, &first->steps) {
+		if (!add_step(report, "ProfilerStep#%" PRIu64, own->number,
+		              track_common(ranks, first, own->start_ns),
+		              track_common(ranks, first, own->end_ns)))
+			return -ENOMEM;
+	}
+	array_for_each (track, &ranks->tracks) {
+		if (track == first || !is_aligned(ranks, track))
+			continue;
+		for (size_t i = 0, j = 0; i < first->steps.count && j < track->steps.count;) {
+			const struct track_step *mine = &track->steps.items[j];
+
+			if (mine->number < first->steps.items[i].number) {
+				j++;
+				continue;
+			}
+			if (mine->number == first->steps.items[i].number) {
+				uint64_t start = track_common(ranks, track, mine->start_ns);
+				uint64_t end = track_common(ranks, track, mine->end_ns);
+
+				step = &report->steps.items[i];
+				step->start_ns = start < step->start_ns ? start : step->start_ns;
+				step->end_ns = end > step->end_ns ? end : step->end_ns;
+				j++;
+			}
+			i++;
+		}
+	}
+	return 0;
+}
+
+/* Shortest time between two collectives over the members: without what a late rank adds. */
+static uint64_t interval_of(const struct ranks *ranks, const struct group *group, size_t instance)
+{
+	uint64_t least = UINT64_MAX;
+
+	for (size_t m = 0; m < group->members.count; m++) {
+		const struct track_event *now = group_event(ranks, group, instance, m);
+		const struct track_event *next = group_event(ranks, group, instance + 1, m);
+
+		if (now && next && next->start_ns >= now->end_ns && next->start_ns - now->end_ns < least)
+			least = next->start_ns - now->end_ns;
+	}
+	return least == UINT64_MAX ? 0 : least;
+}
+
+static const struct group *largest_group(const struct ranks *ranks)
+{
+	const struct group *group, *largest = NULL;
+
+	array_for_each (group, &ranks->groups) {
+		if (group->members.count > 1 &&
+		    (!largest || group->instances.count > largest->instances.count))
+			largest = group;
+	}
+	return largest;
+}
+
+static int rhythm_steps(struct ranks *ranks, struct ranks_report *report)
+{
+	const struct group *group = largest_group(ranks);
+	size_t count = group && group->instances.count ? group->instances.count - 1 : 0, phase = 0, period;
+	uint64_t *intervals = calloc(count + 1, sizeof(*intervals)), start, number = 0;
+	int rc = 0;
+
+	if (!intervals)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++)
+		intervals[i] = interval_of(ranks, group, i);
+	period = rhythm_find(intervals, count, &phase);
+	free(intervals);
+	if (!period)
+		return 0;
+	/* A step ends with the collective before a long interval. */
+	start = group->marks.items[0].start_ns;
+	for (size_t i = 0; !rc && i < count + 1; i++) {
+		uint64_t end = group->marks.items[i].end_ns;
+
+		if (i % period != phase % period && i != count)
+			continue;
+		if (!add_step(report, "step %" PRIu64, ++number, start, end))
+			rc = -ENOMEM;
+		start = end;
+	}
+	return rc;
+}
+
+/* Step that an instance belongs to: by its launch on a member, since the kernel may run in the next step. */
+static struct ranks_step *step_of(const struct ranks *ranks, struct ranks_report *report,
+                                  const struct group *group, size_t instance, bool named)
+{
+	uint64_t time = group->instances.items[instance].last_ns;
+	size_t low = 0, high = report->steps.count;
+
+	for (size_t m = 0; named && m < group->members.count; m++) {
+		const struct track *track = &ranks->tracks.items[group->members.items[m].track];
+		const struct track_event *event = group_event(ranks, group, instance, m);
+
+		if (event && event->launch_ns && track->steps.count) {
+			time = track_common(ranks, track, event->launch_ns);
+			break;
+		}
+	}
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (report->steps.items[middle].end_ns >= time)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	if (low == report->steps.count || report->steps.items[low].start_ns > time)
+		return NULL;
+	return &report->steps.items[low];
+}
+
+/* What each member caused in each step: report->steps.count rows. */
+static int fill_steps(struct ranks *ranks, struct ranks_report *report, bool named)
+{
+	size_t width = ranks->tracks.count;
+	uint64_t *caused = calloc(report->steps.count * width + 1, sizeof(*caused));
+	const struct group *group;
+
+	if (!caused)
+		return -ENOMEM;
+	array_for_each (group, &ranks->groups) {
+		for (size_t i = 0; i < group->instances.count; i++) {
+			const struct instance *instance = &group->instances.items[i];
+			struct ranks_step *step;
+
+			if (!instance->last_ns)
+				continue;
+			step = step_of(ranks, report, group, i, named);
+			if (!step)
+				continue;
+			if (instance->last_ns - instance->first_ns > step->skew_ns)
+				step->skew_ns = instance->last_ns - instance->first_ns;
+			if (instance->late == RANKS_NONE)
+				continue;
+			step->wait_ns += instance->wait_ns;
+			step->delay_ns += instance->delay_ns;
+			if (instance->notable)
+				caused[(size_t)(step - report->steps.items) * width + instance->late] +=
+				    instance->wait_ns;
+		}
+	}
+	for (size_t s = 0; s < report->steps.count; s++) {
+		struct ranks_step *step = &report->steps.items[s];
+		uint64_t most = 0;
+
+		for (size_t t = 0; t < width; t++) {
+			if (caused[s * width + t] > most) {
+				most = caused[s * width + t];
+				step->slowest = (uint32_t)t;
+			}
+		}
+		if (step->slowest != RANKS_NONE)
+			ranks->tracks.items[step->slowest].member.slowest_steps++;
+	}
+	free(caused);
+	return 0;
+}
+
+/* Is one always last, or is it chance? With chance each of n ranks is last in 1/n of the notable waits. */
+static void find_pattern(const struct ranks *ranks, struct ranks_report *report)
+{
+	double count = (double)report->notable, expected, deviation;
+	uint64_t most = 0, taking_part = 0;
+	const struct track *track;
+
+	array_for_each (track, &ranks->tracks) {
+		taking_part += track->member.matched > 0;
+		most = track->member.last_count > most ? track->member.last_count : most;
+	}
+	if (report->notable < PATTERN_LEAST || taking_part < 2)
+		return;
+	expected = count / (double)taking_part;
+	deviation = sqrt(expected * (1 - 1 / (double)taking_part));
+	if ((double)most >= STEADY_SHARE * count)
+		report->pattern = PATTERN_STEADY;
+	else if ((double)most > expected + 3 * deviation)
+		report->pattern = PATTERN_SOME;
+	else
+		report->pattern = PATTERN_RANDOM;
+}
+
+int steps_make(struct ranks *ranks, struct ranks_report *report)
+{
+	int rc = named_steps(ranks, report);
+	bool named = report->steps.count > 0;
+
+	if (!rc && !named)
+		rc = rhythm_steps(ranks, report);
+	if (!rc)
+		rc = fill_steps(ranks, report, named);
+	find_pattern(ranks, report);
+	return rc;
+}

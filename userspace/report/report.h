@@ -10,8 +10,10 @@
 
 #include "attribute/analysis.h"
 #include "base/error.h"
+#include "ranks/ranks.h"
 
-#define REPORT_SCHEMA "whyidle.report/1"
+#define REPORT_SCHEMA       "whyidle.report/1"
+#define REPORT_RANKS_SCHEMA "whyidle.ranks/1" /* several inputs */
 
 struct report_text_options {
 	unsigned width; /* columns, 80 to 160; 0: 100 */
@@ -31,5 +33,22 @@ int report_text(FILE *out, const struct analysis *analysis, const struct report_
 
 /* Writes the JSON report and a newline. Returns 0 or a negative errno with `error` filled in. */
 int report_json(FILE *out, const struct analysis *analysis, struct error *error);
+
+/* False where there is nothing to say about ranks: one input, no collective. */
+bool report_ranks_wanted(const struct ranks_report *ranks);
+
+/*
+ * What can be said across the ranks of a job: the answer first, then what it rests on. For a single rank only
+ * what its collectives took. Returns 0, -ENOMEM or -EIO.
+ */
+int report_ranks_text(FILE *out, const struct ranks_report *ranks, const struct report_text_options *options);
+
+/*
+ * Writes the ranks with the JSON reports (as report_json makes them) of the inputs, in order: of one input
+ * its report with "ranks" in it, of several a document of its own. Returns 0 or a negative errno with
+ * `error`.
+ */
+int report_ranks_json(FILE *out, const struct ranks_report *ranks, const char *const *reports, size_t count,
+                      struct error *error);
 
 #endif

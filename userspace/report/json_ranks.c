@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The ranks of a job as JSON: "ranks" in docs/report.schema.json. */
+#include <errno.h>
+#include <jansson.h>
+#include <limits.h>
+#include <math.h>
+#include <string.h>
+
+#include "report/format.h"
+#include "report/report.h"
+
+#define TEXT_LIMIT 4096
+
+/* As in json.c: makers may return NULL, which is remembered and looked at once. */
+struct maker {
+	const struct ranks_report *ranks;
+	bool failed;
+};
+
+static void set(struct maker *maker, json_t *object, const char *key, json_t *value)
+{
+	if (json_object_set_new(object, key, value))
+		maker->failed = true;
+}
+
+static void append(struct maker *maker, json_t *array, json_t *value)
+{
+	if (json_array_append_new(array, value))
+		maker->failed = true;
+}
+
+static json_t *make_text(const char *text)
+{
+	char *valid = format_json_text(text, TEXT_LIMIT);
+	json_t *value = valid ? json_string(valid) : NULL;
+
+	free(valid);
+	return value;
+}
+
+static json_t *make_integer(uint64_t value)
+{
+	return json_integer(value > (uint64_t)LLONG_MAX ? LLONG_MAX : (json_int_t)value);
+}
+
+/* A member by its rank. */
+static json_t *make_rank(const struct maker *maker, uint32_t member)
+{
+	return member == RANKS_NONE ? json_null() : make_integer(maker->ranks->members.items[member].rank);
+}
+
+static json_t *make_clock(struct maker *maker, const struct ranks_clock *clock)
+{
+	static const char *const states[] = {
+	    [CLOCK_SAME] = "same", [CLOCK_SHIFTED] = "shifted", [CLOCK_UNALIGNED] = "unaligned"};
+	json_t *object = json_object();
+
+	set(maker, object, "state", json_string(states[clock->state]));
+	set(maker, object, "offset_ns", json_integer(clock->offset_ns));
+	set(maker, object, "drift_ppm", json_real(isfinite(clock->drift) ? clock->drift * 1e6 : 0));
+	set(maker, object, "error_ns", make_integer(clock->error_ns));
+	set(maker, object, "collectives", make_integer(clock->collectives));
+	return object;
+}
+
+static json_t *make_member(struct maker *maker, const struct ranks_member *member)
+{
+	json_t *object = json_object();
+
+	set(maker, object, "rank", make_integer(member->rank));
+	set(maker, object, "input", make_integer(member->input));
+	set(maker, object, "path", make_text(member->path));
+	set(maker, object, "device", make_integer(member->device));
+	set(maker, object, "device_name", make_text(member->device_name));
+	set(maker, object, "pid", make_integer(member->pid));
+	set(maker, object, "window_ns", make_integer(member->window_end_ns - member->window_start_ns));
+	set(maker, object, "busy_ns", make_integer(member->busy_ns));
+	set(maker, object, "idle_ns", make_integer(member->idle_ns));
+	set(maker, object, "collective_ns", make_integer(member->collective_ns));
+	set(maker, object, "collective_alone_ns", make_integer(member->alone_ns));
+	set(maker, object, "wait_ns", make_integer(member->wait_ns));
+	set(maker, object, "device_peer_ns", make_integer(member->idle_wait_ns));
+	set(maker, object, "caused_ns", make_integer(member->caused_ns));
+	set(maker, object, "caused_delay_ns", make_integer(member->caused_delay_ns));
+	set(maker, object, "collectives", make_integer(member->collectives));
+	set(maker, object, "matched", make_integer(member->matched));
+	set(maker, object, "last_count", make_integer(member->last_count));
+	set(maker, object, "slowest_steps", make_integer(member->slowest_steps));
+	set(maker, object, "clock", make_clock(maker, &member->clock));
+	return object;
+}
+
+static json_t *make_group(struct maker *maker, const struct ranks_group *group)
+{
+	json_t *object = json_object();
+
+	set(maker, object, "members", make_integer(group->members));
+	set(maker, object, "operations", make_text(group->operations));
+	set(maker, object, "matched", make_integer(group->matched));
+	set(maker, object, "incomplete", make_integer(group->incomplete));
+	set(maker, object, "apart", make_integer(group->apart));
+	set(maker, object, "undecided", make_integer(group->undecided));
+	set(maker, object, "transfer_ns", make_integer(group->transfer_ns));
+	return object;
+}
+
+static json_t *make_cause(struct maker *maker, const struct ranks_cause *cause)
+{
+	bool has_code = cause->reason == LATE_IDLE || cause->reason == LATE_HOST;
+	json_t *object = json_object();
+
+	set(maker, object, "rank", make_rank(maker, cause->late));
+	set(maker, object, "root_rank", make_rank(maker, cause->root));
+	set(maker, object, "reason", json_string(late_reason_name(cause->reason)));
+	set(maker, object, "code", has_code ? json_string(cause_code_name(cause->code)) : json_null());
+	set(maker, object, "role", has_code ? json_string(cause_role_name(cause->role)) : json_null());
+	set(maker, object, "confidence", json_string(confidence_name(cause->confidence)));
+	set(maker, object, "thread", *cause->thread ? make_text(cause->thread) : json_null());
+	set(maker, object, "detail", *cause->detail ? make_text(cause->detail) : json_null());
+	set(maker, object, "wait_ns", make_integer(cause->wait_ns));
+	set(maker, object, "delay_ns", make_integer(cause->delay_ns));
+	set(maker, object, "collectives", make_integer(cause->collectives));
+	return object;
+}
+
+static json_t *make_step(struct maker *maker, const struct ranks_step *step)
+{
+	json_t *object = json_object();
+
+	set(maker, object, "name", make_text(step->name));
+	set(maker, object, "start_ns", make_integer(step->start_ns));
+	set(maker, object, "end_ns", make_integer(step->end_ns));
+	set(maker, object, "slowest", make_rank(maker, step->slowest));
+	set(maker, object, "skew_ns", make_integer(step->skew_ns));
+	set(maker, object, "wait_ns", make_integer(step->wait_ns));
+	set(maker, object, "delay_ns", make_integer(step->delay_ns));
+	return object;
+}
+
+static json_t *make_ranks(struct maker *maker)
+{
+	const struct ranks_report *ranks = maker->ranks;
+	json_t *object = json_object(), *missing = json_array(), *members = json_array();
+	json_t *groups = json_array(), *causes = json_array(), *steps = json_array(), *notes = json_array();
+	const struct ranks_member *member;
+	const struct ranks_group *group;
+	const struct ranks_cause *cause;
+	const struct ranks_step *step;
+	const uint32_t *rank;
+	const char **note;
+
+	array_for_each (rank, &ranks->missing)
+		append(maker, missing, make_integer(*rank));
+	array_for_each (member, &ranks->members)
+		append(maker, members, make_member(maker, member));
+	array_for_each (group, &ranks->groups)
+		append(maker, groups, make_group(maker, group));
+	array_for_each (cause, &ranks->causes)
+		append(maker, causes, make_cause(maker, cause));
+	array_for_each (step, &ranks->steps)
+		append(maker, steps, make_step(maker, step));
+	array_for_each (note, &ranks->notes)
+		append(maker, notes, make_text(*note));
+	set(maker, object, "inputs", make_integer(ranks->inputs));
+	set(maker, object, "world_size", ranks->world_size ? make_integer(ranks->world_size) : json_null());
+	set(maker, object, "missing", missing);
+	set(maker, object, "matched", make_integer(ranks->matched));
+	set(maker, object, "notable", make_integer(ranks->notable));
+	set(maker, object, "span_ns", make_integer(ranks->span_ns));
+	set(maker, object, "wait_ns", make_integer(ranks->wait_ns));
+	set(maker, object, "charged_ns", make_integer(ranks->charged_ns));
+	set(maker, object, "undecided_ns", make_integer(ranks->undecided_ns));
+	set(maker, object, "uncharged_ns", make_integer(ranks->uncharged_ns));
+	set(maker, object, "delay_ns", make_integer(ranks->delay_ns));
+	set(maker, object, "pattern", json_string(ranks_pattern_name(ranks->pattern)));
+	set(maker, object, "slowest", make_rank(maker, ranks->slowest));
+	set(maker, object, "members", members);
+	set(maker, object, "groups", groups);
+	set(maker, object, "causes", causes);
+	set(maker, object, "steps", steps);
+	set(maker, object, "notes", notes);
+	return object;
+}
+
+static json_t *make_document(struct maker *maker, const char *const *reports, size_t count)
+{
+	json_t *object = NULL, *tool, *list;
+
+	if (count == 1) {
+		object = json_loads(reports[0], 0, NULL);
+		set(maker, object, "ranks", make_ranks(maker));
+		return object;
+	}
+	object = json_object();
+	tool = json_object();
+	list = json_array();
+	set(maker, tool, "name", json_string("whyidle"));
+	set(maker, tool, "version", json_string(WHYIDLE_VERSION));
+	for (size_t i = 0; i < count; i++)
+		append(maker, list, json_loads(reports[i], 0, NULL));
+	set(maker, object, "schema", json_string(REPORT_RANKS_SCHEMA));
+	set(maker, object, "tool", tool);
+	set(maker, object, "ranks", make_ranks(maker));
+	set(maker, object, "reports", list);
+	return object;
+}
+
+int report_ranks_json(FILE *out, const struct ranks_report *ranks, const char *const *reports, size_t count,
+                      struct error *error)
+{
+	struct maker maker = {.ranks = ranks};
+	json_t *document = make_document(&maker, reports, count);
+	int err = 0;
+
+	if (!document || maker.failed)
+		err = error_no_memory(error);
+	else if (json_dumpf(document, out, JSON_INDENT(1) | JSON_REAL_PRECISION(9)) ||
+	         fputc('\n', out) == EOF || fflush(out))
+		err = error_set(error, -EIO, "cannot write the JSON report: %s", strerror(errno));
+	json_decref(document);
+	return err;
+}

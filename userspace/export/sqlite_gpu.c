@@ -12,6 +12,10 @@
 #define UUID_SIZE     64
 #define COPY_KIND_MAX 13 /* of ENUM_CUDA_MEMCPY_OPER */
 
+/* Columns of the schema that may not be NULL and that the model does not have. */
+#define NOT_KNOWN_5 0, 0, 0, 0, 0
+#define NOT_KNOWN_6 NOT_KNOWN_5, 0
+
 /* The columns that all operations begin with. */
 #define OPERATION_VALUES(writer, device, op)                                                                 \
 	(int64_t)(op)->start_ns, (int64_t)(op)->end_ns, (writer)->model->devices.items[device].number,       \
@@ -27,33 +31,13 @@ static void put_kernel(struct sqlite_writer *writer, uint32_t device, const stru
 	    sqlite_base_name(writer, op->name),
 	    name,
 	    NSYS_LAUNCH_REGULAR,
-	    COLUMN_NULL, /* cacheConfig */
-	    0,           /* registersPerThread */
-	    0,
-	    0,
-	    0,
-	    0,
-	    0,
-	    0, /* gridX … blockZ */
-	    0,
-	    0,
-	    0,
-	    0, /* shared and local memory */
-	    0, /* gridId */
-	    COLUMN_NULL,
-	    COLUMN_NULL,
-	    COLUMN_NULL, /* sharedMemoryExecuted … */
-	    COLUMN_NULL,
-	    COLUMN_NULL,
-	    COLUMN_NULL, /* qmd… */
+	    COLUMN_NULL,   /* cacheConfig */
+	    0,             /* registersPerThread */
+	    NOT_KNOWN_6,   /* gridX … blockZ */
+	    NOT_KNOWN_5,   /* shared and local memory, gridId */
+	    COLUMN_NULL_3, /* sharedMemoryExecuted, graphNodeId, sharedMemoryLimitConfig */
+	    COLUMN_NULL_3, /* qmd… */
 	    op->graph ? op->graph : COLUMN_NULL,
-	    COLUMN_NULL,
-	    COLUMN_NULL,
-	    COLUMN_NULL, /* cluster… */
-	    COLUMN_NULL,
-	    COLUMN_NULL,
-	    COLUMN_NULL,
-	    COLUMN_NULL,
 	};
 
 	put_row(writer, TABLE_KERNEL, row, NULL);
@@ -74,14 +58,10 @@ static void put_copy(struct sqlite_writer *writer, uint32_t device, const struct
 	    COLUMN_NULL, /* deprecatedSrcId */
 	    memory_kind(op->source_kind),
 	    memory_kind(op->target_kind),
-	    COLUMN_NULL,
-	    COLUMN_NULL,
-	    COLUMN_NULL,
-	    COLUMN_NULL, /* devices and contexts */
-	    COLUMN_NULL,
-	    COLUMN_NULL,
-	    COLUMN_NULL, /* migrationCause … */
-	    1,           /* copyCount */
+	    COLUMN_NULL_2, /* source */
+	    COLUMN_NULL_2, /* destination */
+	    COLUMN_NULL_3, /* migrationCause, graphNodeId, virtualAddress */
+	    1,             /* copyCount */
 	};
 
 	put_row(writer, TABLE_MEMCPY, row, NULL);
@@ -204,48 +184,17 @@ static void put_device(struct sqlite_writer *writer, const struct device *device
 	char uuid[UUID_SIZE];
 	const char *texts[] = {device->name ? model_string(writer->model, device->name) : NULL,
 	                       uuid_text(uuid, device->uuid)};
-	int64_t row[] = {
+	const int64_t row[] = {
 	    GLOBAL_MACHINE,
 	    device->number,
-	    COLUMN_TEXT,
-	    COLUMN_NULL, /* name, busLocation */
-	    1,           /* isDiscrete */
-	    COLUMN_NULL,
-	    COLUMN_NULL,
-	    COLUMN_NULL,
-	    COLUMN_NULL,
-	    COLUMN_NULL,
+	    COLUMN_TEXT,    /* name */
+	    COLUMN_NULL,    /* busLocation */
+	    1,              /* isDiscrete */
+	    COLUMN_NULL_5,  /* l2CacheSize … smCount */
 	    device->number, /* pwGpuId */
-	    COLUMN_TEXT,
-	    COLUMN_NULL,
-	    COLUMN_NULL,    /* uuid, luid, chipName */
+	    COLUMN_TEXT,    /* uuid */
+	    COLUMN_NULL_2,  /* luid, chipName */
 	    device->number, /* cuDevice */
-	    COLUMN_NULL,
-	    COLUMN_NULL,
-	    COLUMN_NULL,
-	    COLUMN_NULL,
-	    COLUMN_NULL,
-	    COLUMN_NULL,
-	    COLUMN_NULL,
-	    COLUMN_NULL,
-	    COLUMN_NULL,
-	    COLUMN_NULL,
-	    COLUMN_NULL,
-	    COLUMN_NULL,
-	    COLUMN_NULL,
-	    COLUMN_NULL,
-	    COLUMN_NULL,
-	    COLUMN_NULL,
-	    COLUMN_NULL,
-	    COLUMN_NULL,
-	    COLUMN_NULL,
-	    COLUMN_NULL,
-	    COLUMN_NULL,
-	    COLUMN_NULL,
-	    COLUMN_NULL,
-	    COLUMN_NULL,
-	    COLUMN_NULL,
-	    COLUMN_NULL,
 	};
 
 	put_row(writer, TABLE_GPU, row, texts);

@@ -58,18 +58,8 @@ static void put_range(struct sqlite_writer *writer, uint64_t start_ns, int64_t e
 	    COLUMN_NULL, /* color */
 	    COLUMN_TEXT,
 	    global_tid,
-	    COLUMN_NULL,
-	    COLUMN_NULL, /* endGlobalTid, textId */
-	    0,           /* domainId */
-	    COLUMN_NULL,
-	    COLUMN_NULL,
-	    COLUMN_NULL,
-	    COLUMN_NULL,
-	    COLUMN_NULL,
-	    COLUMN_NULL,
-	    COLUMN_NULL,
-	    COLUMN_NULL,
-	    COLUMN_NULL,
+	    COLUMN_NULL_2, /* endGlobalTid, textId */
+	    0,             /* domainId */
 	};
 
 	put_row(writer, TABLE_NVTX, row, &text);

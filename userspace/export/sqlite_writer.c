@@ -79,11 +79,20 @@ static int make_ids(struct sqlite_writer *writer)
 	return launches_find(&writer->launches, model);
 }
 
-static sqlite3_stmt *insert_into(struct sqlite_writer *writer, enum sqlite_table table, size_t count)
+static size_t count_columns(const char *columns)
+{
+	size_t count = 1;
+
+	for (; *columns; columns++)
+		count += *columns == ',';
+	return count;
+}
+
+static sqlite3_stmt *insert_into(struct sqlite_writer *writer, enum sqlite_table table)
 {
 	const struct sqlite_table_spec *spec = &sqlite_tables[table];
 	char statement[STATEMENT_SIZE];
-	size_t used;
+	size_t used, count = count_columns(spec->columns);
 	int code;
 
 	if (writer->inserts[table])
@@ -102,15 +111,6 @@ static sqlite3_stmt *insert_into(struct sqlite_writer *writer, enum sqlite_table
 	return writer->inserts[table];
 }
 
-static size_t count_columns(const char *columns)
-{
-	size_t count = 1;
-
-	for (; *columns; columns++)
-		count += *columns == ',';
-	return count;
-}
-
 static void make_tables(struct sqlite_writer *writer)
 {
 	const char *last = "";
@@ -118,7 +118,7 @@ static void make_tables(struct sqlite_writer *writer)
 
 	for (int i = 0; i < TABLE_COUNT; i++) {
 		if (sqlite_tables[i].always)
-			insert_into(writer, i, count_columns(sqlite_tables[i].columns));
+			insert_into(writer, i);
 	}
 	for (size_t i = 0; i < sqlite_enum_value_count; i++) {
 		const struct sqlite_enum_value *value = &sqlite_enum_values[i];
@@ -176,7 +176,7 @@ void sqlite_row(struct sqlite_writer *writer, enum sqlite_table table, const int
 
 	if (writer->failure)
 		return;
-	insert = insert_into(writer, table, count);
+	insert = insert_into(writer, table);
 	for (size_t i = 0; insert && i < count && code == SQLITE_OK; i++) {
 		int column = (int)i + 1;
 

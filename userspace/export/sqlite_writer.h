@@ -18,6 +18,10 @@
 #define COLUMN_NULL INT64_MIN
 #define COLUMN_TEXT (INT64_MIN + 1) /* the next of the texts */
 
+#define COLUMN_NULL_2 COLUMN_NULL, COLUMN_NULL
+#define COLUMN_NULL_3 COLUMN_NULL, COLUMN_NULL_2
+#define COLUMN_NULL_5 COLUMN_NULL_2, COLUMN_NULL_3
+
 /* Ids in nsys have 8 bits for hardware, 8 for the (virtual) machine, 24 for the process, 24 for the thread.
  */
 #define GLOBAL_MACHINE   (INT64_C(1) << 48)
@@ -48,7 +52,7 @@ int sqlite_writer_open(struct sqlite_writer *writer, const char *path);
 void sqlite_writer_finish(struct sqlite_writer *writer);
 void sqlite_writer_close(struct sqlite_writer *writer);
 
-/* Adds a row: as many values as the table has columns; texts may be NULL ones
+/* Adds a row: the columns behind the last value get NULL; texts may be NULL ones
  * and need not be UTF-8. */
 void sqlite_row(struct sqlite_writer *writer, enum sqlite_table table, const int64_t *values, size_t count,
                 const char *const *texts);

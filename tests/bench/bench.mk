@@ -16,5 +16,10 @@ $(BUILD)/bench/session_bench: $(SESSION_BENCH_OBJECTS)
 bench-session: $(BUILD)/bench/session_bench
 	$(Q)$< $(BUILD)/bench/session_bench.whyidle $(BENCH_RECORDS)
 
-.PHONY: bench-session
+# The whole program under some hundred thousand events a second (root, BPF).
+THROUGHPUT ?= --seconds 10 --rounds 2
+bench-throughput: $(BUILD)/whyidle sim
+	$(Q)python3 tests/bench/throughput.py --build $(BUILD) $(THROUGHPUT)
+
+.PHONY: bench-session bench-throughput
 -include $(BUILD)/bench/session_bench.d

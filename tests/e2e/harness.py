@@ -2,7 +2,8 @@
 """What the end-to-end tests share: marks for tests, and a Context that runs the program.
 
 A test is a function test_*(ctx) in a file test_*.py of this folder. It fails by an exception (assert), and skips by
-raising Skip. Each test runs in a process of its own, in an empty folder of its own, with a time limit.
+raising Skip; a text that it returns is shown beside its name. Each test runs in a process of its own, in an empty folder
+of its own, with a time limit.
 """
 import json
 import os

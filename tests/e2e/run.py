@@ -70,8 +70,7 @@ def child(function, build, folder, result_fd):
     os.setpgid(0, 0)
     os.chmod(folder, 0o755)
     try:
-        function(harness.Context(build, folder))
-        outcome = (PASS, "")
+        outcome = (PASS, function(harness.Context(build, folder)) or "")
     except harness.Skip as reason:
         outcome = (SKIP, str(reason))
     except BaseException as error:  # whatever it is, it is this test's failure

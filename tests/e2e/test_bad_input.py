@@ -437,45 +437,6 @@ def test_recorder_killed(ctx):
     assert report["source"]["incomplete"] is True and kernel_time(report) > 0
 
 
-# ---- losses ----
-
-@limit(90)
-@needs("bpf")
-def test_tiny_rings_lose_and_say_so(ctx):
-    # A recorder that stands still for a while: a ring of one page is full by then, however fast the machine is.
-    process = ctx.start(ctx.whyidle, "record", *QUIET, "--bridge-ring-size", "4K", "-o", "session.whyidle", "--",
-                        ctx.sim("loader_starved"), "--seconds", "3")
-    try:
-        wait_until(lambda: os.path.exists(ctx.path("session.whyidle")) and
-                   os.path.getsize(ctx.path("session.whyidle")) > 5000, "a session that grows")
-        process.send_signal(signal.SIGSTOP)
-        time.sleep(1)
-        process.send_signal(signal.SIGCONT)
-        _, errors = process.communicate(timeout=50)
-        assert process.returncode == 0, errors
-    finally:
-        end_process(process)
-    report = ctx.report()
-    assert report["losses"]["bridge_ring"] > 0, report["losses"]
-    codes = {c["code"]: c["ns"] for gpu in report["gpus"] for c in gpu["causes"]}
-    assert codes.get("unknown.lost", 0) > 0, f"losses, but idle time is explained as if there were none: {codes}"
-    text = ctx.run(ctx.whyidle, "report", ctx.path("session.whyidle"))
-    assert "lost" in text.out, text
-
-
-@limit(90)
-@needs("bpf")
-def test_tiny_kernel_ring_loses_and_says_so(ctx):
-    # The launcher waits for its workers while others flood a ring of one page.
-    done = ctx.record("sh", "-c", f"{ctx.sim('many_events')} --rate 0 --seconds 2 > /dev/null & "
-                      f"{ctx.sim('loader_starved')} --seconds 2; wait", options=(*QUIET, "--ring-size", "4K"))
-    assert done.status == 0, done
-    report = ctx.report()
-    assert report["losses"]["bpf_ring"] > 0, report["losses"]
-    codes = {c["code"]: c["ns"] for gpu in report["gpus"] for c in gpu["causes"]}
-    assert codes.get("unknown.lost", 0) > 0, f"losses, but idle time is explained as if there were none: {codes}"
-
-
 # ---- sudo ----
 
 @needs("root", "bpf")

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define SPARE_SIZE (64u * 1024)
+#define SPARE_SIZE ((size_t)64 * 1024)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint8_t *all[BUFFER_POOL_MAX]; /* every buffer ever mapped */

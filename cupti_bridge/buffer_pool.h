@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define BUFFER_POOL_SIZE (1024u * 1024) /* bytes of a buffer */
+#define BUFFER_POOL_SIZE ((size_t)1024 * 1024) /* bytes of a buffer */
 #define BUFFER_POOL_MAX  256 /* buffers: CUPTI 12.3 and later keep one for each thread that calls CUDA */
 
 /*

@@ -29,7 +29,7 @@ static int move_up(int fd)
 
 static int connect_to(const char *name)
 {
-	struct timeval timeout = {.tv_usec = TIMEOUT_MS * 1000};
+	struct timeval timeout = {.tv_usec = TIMEOUT_MS * 1000L};
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	size_t length = strlen(name);
 	socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length);

@@ -383,6 +383,7 @@ typedef void (*cupti_abi_callback)(void *userdata, uint32_t domain, uint32_t cbi
 	X(cuptiGetCallbackName, (uint32_t domain, uint32_t cbid, const char **name))                         \
 	X(cuptiGetResultString, (cupti_abi_result result, const char **text))
 
+/* NOLINTNEXTLINE(bugprone-macro-parentheses): `parameters` brings its own */
 #define CUPTI_ABI_DECLARE(name, parameters) typedef cupti_abi_result(*cupti_abi_##name) parameters;
 CUPTI_ABI_REQUIRED_FUNCTIONS(CUPTI_ABI_DECLARE)
 CUPTI_ABI_OPTIONAL_FUNCTIONS(CUPTI_ABI_DECLARE)

@@ -7,8 +7,8 @@
 
 #include "cupti_bridge/ring.h"
 
-#define TABLE_SLOTS (1u << 16)          /* open addressing, at most three quarters full */
-#define TABLE_BYTES (16u * 1024 * 1024) /* of name entries; pages are taken as they are touched */
+#define TABLE_SLOTS (1u << 16)                 /* open addressing, at most three quarters full */
+#define TABLE_BYTES ((size_t)16 * 1024 * 1024) /* of name entries; pages are taken as they are touched */
 #define CACHE_SLOTS 1024u
 
 struct name_entry {

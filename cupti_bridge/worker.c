@@ -10,7 +10,7 @@
 #include "cupti_bridge/activity.h"
 
 #define FINISH_TIMEOUT_S 3
-#define STACK_SIZE       (1024 * 1024) /* CUPTI runs on it */
+#define STACK_SIZE       ((size_t)1024 * 1024) /* CUPTI runs on it */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed; /* waits on CLOCK_MONOTONIC */

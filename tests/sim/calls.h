@@ -106,7 +106,7 @@
 /* clang-format on */
 
 enum {
-#define SIM_CBID(name, cbid) CBID_##name = cbid,
+#define SIM_CBID(name, cbid) CBID_##name = (cbid),
 	SIM_DRIVER_CALLS(SIM_CBID) SIM_RUNTIME_CALLS(SIM_CBID)
 #undef SIM_CBID
 };

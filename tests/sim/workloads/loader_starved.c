@@ -121,7 +121,7 @@ static __attribute__((noinline)) void decode_batch(struct batch_head *head, uint
 			last = mark.cpu_ns;
 		}
 		decode_strip(pixels + offset, seed);
-		offset = (offset + STRIP_BLOCKS * 64) % BATCH_BYTES;
+		offset = (offset + (size_t)STRIP_BLOCKS * 64) % BATCH_BYTES;
 	} while (cpu_ns() - start < DECODE_CPU_NS);
 	head->marks[head->mark_count++] = (struct mark){now_ns(), cpu_ns()};
 }
@@ -336,20 +336,23 @@ static void prepare_training(struct training *training)
 		CUDA(cudaHostAlloc((void **)&pinned[i], BATCH_BYTES, 0));
 }
 
-static void train(struct workload *workload, struct training *training, struct wait_record **waits)
+/* The waits of all steps, one each; the caller frees them. */
+static struct wait_record *train(struct workload *workload, struct training *training, size_t *count)
 {
+	struct wait_record *waits = NULL;
 	size_t capacity = 0;
 
+	*count = 0;
 	for (workload_start(workload); workload_goes_on(workload); workload->steps++) {
 		uint64_t n = workload->steps;
 		int slot;
 
-		if (n == capacity) {
+		if (*count == capacity) {
 			capacity = capacity ? 2 * capacity : 1024;
-			*waits = realloc(*waits, capacity * sizeof(**waits));
-			check(*waits, "realloc");
+			waits = realloc(waits, capacity * sizeof(*waits));
+			check(waits, "realloc");
 		}
-		slot = next_batch(&(*waits)[n]);
+		slot = next_batch(&waits[(*count)++]);
 		CUDA(cudaMemcpyAsync(training->device_batch[n & 1], pinned[slot], BATCH_BYTES,
 		                     cudaMemcpyHostToDevice, training->step.stream));
 		gpu_step_launch(&training->step);
@@ -359,6 +362,7 @@ static void train(struct workload *workload, struct training *training, struct w
 			release_slot();
 		}
 	}
+	return waits;
 }
 
 static void end_loading(const pid_t *workers, pthread_t pin_thread)
@@ -376,7 +380,8 @@ static void end_loading(const pid_t *workers, pthread_t pin_thread)
 
 int main(int argc, char **argv)
 {
-	struct wait_record *waits = NULL;
+	struct wait_record *waits;
+	size_t wait_count;
 	struct training training;
 	struct workload workload;
 	pid_t workers[WORKERS];
@@ -396,9 +401,10 @@ int main(int argc, char **argv)
 	check(!pthread_create(&pin_thread, NULL, pin_memory, NULL), "pthread_create");
 	pthread_barrier_wait(&pin_started);
 	workload_add_thread(&workload, getpid(), pin_tid, "pin_memory", "thread");
-	train(&workload, &training, &waits);
+	waits = train(&workload, &training, &wait_count);
 	end_loading(workers, pin_thread);
 	workload_account(&workload);
-	settle(&workload, waits, workload.steps);
+	settle(&workload, waits, wait_count);
+	free(waits);
 	return workload_end(&workload);
 }

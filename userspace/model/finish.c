@@ -184,6 +184,16 @@ struct call_sites {
 	ARRAY(struct call_site)
 };
 
+static const struct call_site *find_site(const struct model *model, const struct call_sites *sites,
+                                         uint64_t key)
+{
+	uint32_t index;
+
+	if (!index_map_get(&model->call_by_id, key, &index) || index >= sites->count)
+		return NULL;
+	return &sites->items[index];
+}
+
 static int keep_outer_calls(struct model *model, uint32_t index, struct call_sites *sites)
 {
 	struct thread *thread = &model->threads.items[index];
@@ -203,13 +213,12 @@ static int keep_outer_calls(struct model *model, uint32_t index, struct call_sit
 		if (cuda_class_submits(call.class))
 			thread->launches++;
 		if (call.correlation) {
-			struct call_site *site;
-			uint32_t old;
 			uint64_t key = call_key(thread->process, call.correlation);
+			const struct call_site *old = find_site(model, sites, key);
+			struct call_site *site;
 
 			/* Of several with one id, the earliest is the launch. */
-			if (index_map_get(&model->call_by_id, key, &old) &&
-			    sites->items[old].enter_ns <= call.enter_ns)
+			if (old && old->enter_ns <= call.enter_ns)
 				continue;
 			site = array_add(sites);
 			if (!site)
@@ -241,7 +250,8 @@ static int finish_device(struct model *model, struct device *device, const struc
 
 	array_sort(&device->ops, compare_op);
 	array_for_each (op, &device->ops) {
-		uint32_t found, flag = 0;
+		const struct call_site *site = NULL;
+		uint32_t flag = 0;
 
 		if (op->kind == OP_KERNEL && !index_map_get(&collective, op->name, &flag)) {
 			flag = is_collective(model_string(model, op->name));
@@ -251,11 +261,12 @@ static int finish_device(struct model *model, struct device *device, const struc
 		}
 		op->collective = flag;
 		op->launch_thread = op->launch_call = MODEL_NONE;
-		if (op->correlation && op->process != MODEL_NONE &&
-		    index_map_get(&model->call_by_id, call_key(op->process, op->correlation), &found)) {
-			op->launch_thread = sites->items[found].thread;
-			op->launch_call = sites->items[found].call;
-			op->launch_ns = sites->items[found].enter_ns;
+		if (op->correlation && op->process != MODEL_NONE)
+			site = find_site(model, sites, call_key(op->process, op->correlation));
+		if (site) {
+			op->launch_thread = site->thread;
+			op->launch_call = site->call;
+			op->launch_ns = site->enter_ns;
 			if (op->kind == OP_MEMCPY &&
 			    (op->source_kind == MEMORY_PAGEABLE || op->target_kind == MEMORY_PAGEABLE))
 				model->threads.items[op->launch_thread]

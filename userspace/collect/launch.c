@@ -59,17 +59,19 @@ int launch_user_find(struct launch_user *user, bool as_root, struct error *error
 {
 	const struct passwd *entry;
 	unsigned int uid, gid;
+	bool has_gid;
 
 	memset(user, 0, sizeof(*user));
 	user->uid = getuid();
 	user->gid = getgid();
 	if (geteuid() != 0 || as_root || !read_id("SUDO_UID", &uid) || uid == 0)
 		return 0;
+	has_gid = read_id("SUDO_GID", &gid);
 	entry = getpwuid(uid);
-	if (!entry && !read_id("SUDO_GID", &gid))
+	if (!entry && !has_gid)
 		return error_set(error, -ENOENT, "no user with the id %u of SUDO_UID; use --as-root", uid);
 	user->uid = uid;
-	user->gid = read_id("SUDO_GID", &gid) ? gid : entry->pw_gid;
+	user->gid = has_gid ? gid : entry->pw_gid;
 	user->drop = true;
 	if (entry && (copy_text(&user->name, entry->pw_name) || copy_text(&user->home, entry->pw_dir) ||
 	              copy_text(&user->shell, entry->pw_shell))) {

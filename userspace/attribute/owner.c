@@ -261,7 +261,8 @@ static void blame_recorded(struct walk *walk, const struct model *model, const s
 	    .before = gap->before == MODEL_NONE ? NULL : &device->ops.items[gap->before],
 	};
 
-	owner.edge = from_ns != gap->start_ns || !owner.before || owner.before->end_ns != gap->start_ns;
+	owner.edge =
+	    from_ns != gap->start_ns || gap->before == MODEL_NONE || owner.before->end_ns != gap->start_ns;
 	if (gap->ended_by == MODEL_NONE) {
 		walk_begin(walk, model, MODEL_NONE, false);
 		walk_device(walk, from_ns, to_ns, CAUSE_EXTERNAL_NO_WORK, CONFIDENCE_MEDIUM);

@@ -120,7 +120,7 @@ static bool add_part(struct bucket *bucket, const struct leaf *leaf, uint64_t ns
 			}                                                                                    \
 		}                                                                                            \
 		if (share_)                                                                                  \
-			share_->ns += amount;                                                                \
+			share_->ns += (amount);                                                              \
 		share_ != NULL;                                                                              \
 	})
 

@@ -29,7 +29,7 @@ void *array_grow(void **items, size_t *count, size_t *capacity, size_t size);
 	                                        &(array)->capacity, sizeof(*(array)->items)))
 
 #define array_for_each(item, array)                                                                          \
-	for (item = (array)->items; (array)->count && item < (array)->items + (array)->count; item++)
+	for ((item) = (array)->items; (array)->count && (item) < (array)->items + (array)->count; (item)++)
 
 #define array_sort(array, compare)                                                                           \
 	qsort_items((array)->items, (array)->count, sizeof(*(array)->items), compare)

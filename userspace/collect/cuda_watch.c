@@ -124,9 +124,9 @@ static bool has_driver(const struct cuda_library *libraries, size_t count)
 }
 
 /*
- * Importing a framework maps the driver long before CUDA starts, if it ever does. cuInit opens the unified memory
- * device (seen with driver 580); the bridge is loaded during that call. Without such a device on the machine (the
- * stand-ins of tests/sim) a mapped driver must do.
+ * Importing a framework maps the driver long before CUDA starts, if it ever does. cuInit opens the unified
+ * memory device (seen with driver 580); the bridge is loaded during that call. Without such a device on the
+ * machine (the stand-ins of tests/sim) a mapped driver must do.
  */
 static bool cuda_started(uint32_t pid)
 {

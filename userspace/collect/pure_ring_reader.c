@@ -4,7 +4,7 @@
 #include <string.h>
 
 /* Room is given back in steps of this many bytes, so that a long batch does not keep the writer out. */
-#define PUBLISH_STEP (256 * 1024)
+#define PUBLISH_STEP ((uint64_t)256 * 1024)
 
 void ring_reader_format(struct ring_control *control, uint64_t capacity)
 {

@@ -68,19 +68,18 @@ static int shown_from(uint64_t *least, const struct stretches *stretches, size_t
 	struct {
 		ARRAY(uint64_t)
 	} lengths = {0};
-	const struct stretch *stretch;
 
 	*least = 0;
 	if (stretches->count <= most)
 		return 0;
-	array_for_each (stretch, stretches) {
+	for (size_t i = 0; i < stretches->count; i++) {
 		uint64_t *length = array_add(&lengths);
 
 		if (!length) {
 			array_free(&lengths);
 			return -ENOMEM;
 		}
-		*length = stretch->ns;
+		*length = stretches->items[i].ns;
 	}
 	array_sort(&lengths, longer_first);
 	*least = lengths.items[most - 1];

@@ -165,7 +165,7 @@ static void print_field(const struct dump *dump, const struct field *field, cons
 {
 	fprintf(dump->out, " %s=", field->name);
 	for (int i = 0; i < field->count; i++) {
-		uint64_t value = element_value(record + field->offset + i * field->size, field->size);
+		uint64_t value = element_value(record + field->offset + (size_t)i * field->size, field->size);
 
 		if (i && field->format != BYTES)
 			putc(',', dump->out);

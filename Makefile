@@ -33,6 +33,7 @@ include tests/e2e/e2e.mk
 include tests/golden/golden.mk
 include tests/fuzz/fuzz.mk
 include tests/bench/bench.mk
+include tests/lint.mk
 
 help:
 	@echo 'make demo       explain a starved training loop on a simulated GPU (root, no GPU needed)'

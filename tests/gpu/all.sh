@@ -12,7 +12,7 @@
 # packed into at most 7 files of less than 16 MiB, to $OUT (build/gpu/out if unset), anew after each step.
 set -u
 root=$(cd "$(dirname "$0")/../.." && pwd)
-budget=560 workloads= whyidle=$root/build/whyidle
+budget=560 workloads='' whyidle=$root/build/whyidle
 while [[ ${1:-} == --* ]]; do
 	case $1 in
 	--budget) budget=$2 ;;

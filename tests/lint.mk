@@ -1,0 +1,61 @@
+# Style and static checks. What they need is no part of `make deps`: a tool that is missing is said and skipped.
+
+LINT_FORMAT  ?= $(shell command -v clang-format 2>/dev/null)
+LINT_TIDY    ?= $(shell command -v clang-tidy 2>/dev/null)
+LINT_SHELL   ?= $(shell command -v shellcheck 2>/dev/null)
+LINT_C       := $(sort $(wildcard $(foreach depth,* */* */*/* */*/*/*,$(depth:%=%.c) $(depth:%=%.h))))
+LINT_C       := $(filter-out build%,$(LINT_C))
+LINT_SCRIPTS := .ci/deps .ci/run $(sort $(wildcard tests/*.sh tests/*/*.sh))
+LINT_PYTHON  := $(sort $(wildcard tests/*/*.py tests/*/*/*.py))
+# The program, the bridge and the simulated GPU; each in a run of its own, for the analyzer takes state along.
+TIDY_SOURCES := $(filter userspace/% cupti_bridge/% tests/sim/%,$(filter %.c,$(LINT_C)))
+TIDY_STAMPS  := $(TIDY_SOURCES:%=$(BUILD)/lint/%.tidy)
+
+lint: lint-format lint-tidy lint-shell lint-python
+
+lint-format:
+ifneq ($(LINT_FORMAT),)
+	$(Q)$(LINT_FORMAT) --dry-run -Werror $(LINT_C)
+	@echo 'lint-format: $(words $(LINT_C)) files'
+else
+	@echo 'lint-format: skipped, the program clang-format is not installed'
+endif
+
+lint-tidy:
+ifneq ($(LINT_TIDY),)
+lint-tidy: $(TIDY_STAMPS)
+	@echo 'lint-tidy: $(words $(TIDY_SOURCES)) files'
+else
+	@echo 'lint-tidy: skipped, the program clang-tidy is not installed'
+endif
+
+# A copy of the skeleton in which nothing is looked for: bpftool wrote it.
+LINT_SKELETON := $(BUILD)/lint/gen/$(notdir $(SKELETON))
+$(LINT_SKELETON): $(SKELETON)
+	$(Q)mkdir -p $(@D)
+	$(Q){ echo '/* NOLINTBEGIN */'; cat $<; echo '/* NOLINTEND */'; } > $@
+
+$(BUILD)/lint/%.c.tidy: %.c .clang-tidy $(filter %.h,$(LINT_C)) | $(LINT_SKELETON) $(SYSCALL_TABLE)
+	$(call say,TIDY,$<)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(LINT_TIDY) --quiet $< -- -I$(BUILD)/lint/gen $(filter-out -MMD -MP $(WARN),$(USER_CFLAGS)) \
+		2> $@.log || { cat $@.log; exit 1; }
+	$(Q)touch $@
+
+lint-shell:
+ifneq ($(LINT_SHELL),)
+	$(Q)$(LINT_SHELL) $(LINT_SCRIPTS)
+	@echo 'lint-shell: $(words $(LINT_SCRIPTS)) scripts'
+else
+	@echo 'lint-shell: skipped, the program shellcheck is not installed'
+endif
+
+lint-python:
+	$(Q)PYTHONPYCACHEPREFIX=$(BUILD)/lint/python python3 -m py_compile $(LINT_PYTHON)
+	@echo 'lint-python: $(words $(LINT_PYTHON)) scripts'
+
+# Writes all C files anew, as .clang-format wants them.
+format:
+	$(Q)clang-format -i $(LINT_C)
+
+.PHONY: lint lint-format lint-tidy lint-shell lint-python format

@@ -67,6 +67,7 @@ struct author {
 	struct timeline *line;
 	const struct job *job;
 	unsigned rank, device, collectives;
+	uint32_t stream; /* of its collectives */
 	uint32_t thread, worker;
 	uint64_t free_ns; /* when its GPU is done */
 	uint64_t host_ns; /* the host's last call is over */
@@ -187,7 +188,7 @@ static void write_collective(struct author *author, uint64_t start, uint64_t end
 		return;
 	if (job->drop_every[author->rank] && index % job->drop_every[author->rank] == 7)
 		return;
-	add_op(author, start, end, correlation, name, 20 + author->rank);
+	add_op(author, start, end, correlation, name, author->stream);
 }
 
 /* All ranks arrive, the last one lets them go; each leaves within 4 µs. */
@@ -216,7 +217,8 @@ static void draw_late(struct job *job)
 
 static void begin_author(struct author *author, struct timeline *line, const struct job *job, unsigned rank)
 {
-	*author = (struct author){.line = line, .job = job, .rank = rank, .free_ns = START};
+	*author =
+	    (struct author){.line = line, .job = job, .rank = rank, .free_ns = START, .stream = 20 + rank};
 	author->device = job->one_file ? rank : 0;
 	while (line->model.devices.count <= author->device)
 		cr_assert(array_add(&line->model.devices));
@@ -344,6 +346,8 @@ static void check_planted(unsigned ranks, const struct expected_cause *truth)
 	check(&report);
 	cr_assert_eq(report.matched, job.steps);
 	cr_assert_eq(report.members.count, ranks);
+	cr_assert_eq(report.groups.count, 1);
+	cr_assert_float_eq((double)report.groups.items[0].transfer_ns, TRANSFER, 10 * US);
 	cr_assert_eq(report.slowest, ranks - 1, "%u ranks, cause %d: slowest is %u", ranks, truth->planted,
 	             report.slowest);
 	cr_assert_eq(report.pattern, PATTERN_STEADY);
@@ -597,6 +601,68 @@ Test(ranks, two_processes_on_one_gpu)
 	ranks_report_free(&report);
 	ranks_free(ranks);
 	timeline_end(&line);
+}
+
+/*
+ * Ranks 0 and 1 share a communicator, and so do 1 and 2. Rank 0 is late; so rank 2 waits for rank 1, which is
+ * late only because it waited for rank 0. Rank 2 has no collective with rank 0: its clock goes by rank 1.
+ */
+Test(ranks, a_wait_that_is_passed_on)
+{
+	static struct timeline lines[3];
+	struct job job = {.ranks = 3, .offset = {0, 6 * (int64_t)MS, -11 * (int64_t)MS}};
+	struct author authors[3];
+	struct ranks *ranks = ranks_new();
+	struct ranks_report report;
+	struct error error = {0};
+	uint64_t passed_on = 0, by_rank[3] = {0};
+	const struct ranks_cause *cause;
+
+	random_state = 5;
+	for (unsigned r = 0; r < 3; r++) {
+		timeline_begin(&lines[r]);
+		begin_author(&authors[r], &lines[r], &job, r);
+	}
+	for (unsigned step = 0; step < 50; step++) {
+		uint64_t arrival[3], launch_ns[3];
+
+		for (unsigned r = 0; r < 3; r++)
+			arrival[r] = write_work(&authors[r], r ? PLANT_NOTHING : PLANT_SLEEP, &launch_ns[r]);
+		authors[0].stream = authors[1].stream = 20;
+		write_together(authors, 2, arrival, launch_ns, ALL_REDUCE, 100);
+		/* Right after it rank 1 goes into the other one, where rank 2 has been waiting. */
+		arrival[1] = authors[1].free_ns + LAUNCH + SUBMIT + random_below(40 * US);
+		launch_ns[1] = authors[1].free_ns + LAUNCH;
+		authors[1].stream = authors[2].stream = 30;
+		write_together(authors + 1, 2, arrival + 1, launch_ns + 1, ALL_GATHER, 100);
+		authors[0].free_ns = authors[1].free_ns;
+	}
+	for (unsigned r = 0; r < 3; r++) {
+		struct ranks_input input = {"rank.json", r, 3};
+
+		cr_assert_eq(model_finish(&lines[r].model, &error), 0);
+		cr_assert_eq(ranks_add(ranks, &lines[r].model, &input, &error), 0);
+		timeline_end(&lines[r]);
+	}
+	cr_assert_eq(ranks_solve(ranks, &report, &error), 0);
+	ranks_free(ranks);
+	check(&report);
+	cr_assert_eq(report.groups.count, 2);
+	cr_assert_eq(report.groups.items[0].members, 2);
+	cr_assert_eq(report.groups.items[1].members, 2);
+	cr_assert_eq(report.matched, 100);
+	for (unsigned r = 1; r < 3; r++)
+		cr_assert_float_eq((double)report.members.items[r].clock.offset_ns, (double)job.offset[r],
+		                   (double)report.members.items[r].clock.error_ns);
+	array_for_each (cause, &report.causes) {
+		by_rank[cause->late] += cause->wait_ns;
+		if (cause->late == 1 && cause->root == 0 && cause->code == CAUSE_WAIT_SLEEP)
+			passed_on += cause->wait_ns;
+	}
+	cr_assert_geq(by_rank[1], 49 * PLANTED);
+	/* The rest: the transfer, and that rank 0 does nothing while the others are in theirs. */
+	cr_assert_geq(passed_on * 100, by_rank[1] * 80, "%lu of %lu", passed_on, by_rank[1]);
+	ranks_report_free(&report);
 }
 
 /* The rank that is given waits for one that is not: nothing is charged, and the missing one is named. */

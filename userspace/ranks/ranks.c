@@ -472,9 +472,9 @@ int ranks_solve(struct ranks *ranks, struct ranks_report *report, struct error *
 	if (!rc)
 		rc = groups_make(ranks);
 	if (!rc)
-		rc = report_groups(ranks, report);
-	if (!rc)
 		rc = late_charge(ranks, report);
+	if (!rc)
+		rc = report_groups(ranks, report);
 	if (!rc)
 		rc = steps_make(ranks, report);
 	if (!rc)

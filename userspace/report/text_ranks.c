@@ -194,7 +194,8 @@ static void print_missing(const struct page *page)
 	if (ranks->missing.count > RANKS_LISTED)
 		used += (size_t)snprintf(line + used, sizeof(line) - used, " and %zu more",
 		                         ranks->missing.count - RANKS_LISTED);
-	snprintf(line + used, sizeof(line) - used, ". They may have come later than any rank shown here.");
+	snprintf(line + used, sizeof(line) - used, "%s",
+	         ranks->members.count > 1 ? ". They may have come later than any rank shown here." : ".");
 	format_paragraph(page->out, line, page->width, 0, 2);
 }
 
@@ -281,7 +282,7 @@ static void print_member(const struct page *page, const struct ranks_member *mem
 	clock_text(clock, sizeof(clock), &member->clock);
 	fprintf(page->out, "  %s  %s\n", format_text(name, sizeof(name), base_name(member->path), 32), clock);
 	if (member->clock.state == CLOCK_SHIFTED && fabs(member->clock.drift) > 0)
-		fprintf(page->out, "  %*sits clock gains %.1f µs in a second\n", COLUMN_RANK, "",
+		fprintf(page->out, "  %*sits clock gains %.1f µs a second\n", COLUMN_RANK, "",
 		        member->clock.drift * 1e6);
 }
 
@@ -333,9 +334,10 @@ static void print_cause(const struct page *page, const struct ranks_cause *cause
 	format_left(page->out, confidence_name(cause->confidence), COLUMN_CONFIDENCE);
 	format_text(thread, sizeof(thread), cause->thread, 20);
 	format_text(text, sizeof(text), cause->detail, 48);
-	fprintf(page->out, "%s%s%s", thread, *thread && *text ? " " : "", text);
 	if (cause->root != cause->late)
-		fprintf(page->out, " via rank %" PRIu32, rank_of(page, cause->root));
+		fprintf(page->out, "via rank %" PRIu32 "%s", rank_of(page, cause->root),
+		        *thread || *text ? ": " : "");
+	fprintf(page->out, "%s%s%s", thread, *thread && *text ? " " : "", text);
 	fputc('\n', page->out);
 }
 

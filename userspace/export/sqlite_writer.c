@@ -92,13 +92,14 @@ static sqlite3_stmt *insert_into(struct sqlite_writer *writer, enum sqlite_table
 {
 	const struct sqlite_table_spec *spec = &sqlite_tables[table];
 	char statement[STATEMENT_SIZE];
-	size_t used, count = count_columns(spec->columns);
+	size_t used, count;
 	int code;
 
 	if (writer->inserts[table])
 		return writer->inserts[table];
 	snprintf(statement, sizeof(statement), "CREATE TABLE %s (%s)", spec->name, spec->columns);
 	execute(writer, statement);
+	count = count_columns(spec->columns);
 	used = (size_t)snprintf(statement, sizeof(statement), "INSERT INTO %s VALUES (", spec->name);
 	for (size_t i = 0; i < count; i++)
 		used += (size_t)snprintf(statement + used, sizeof(statement) - used, i ? ",?" : "?");
@@ -138,7 +139,8 @@ static void make_tables(struct sqlite_writer *writer)
 
 int sqlite_writer_open(struct sqlite_writer *writer, const char *path)
 {
-	int code = sqlite3_open_v2(path, &writer->database, SQLITE_OPEN_READWRITE, NULL);
+	int code =
+	    sqlite3_open_v2(path, &writer->database, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
 
 	if (code != SQLITE_OK) {
 		fail(writer, code);

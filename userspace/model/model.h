@@ -227,6 +227,7 @@ struct model {
 	} syncs;
 	uint32_t command; /* string ids, 0 not known */
 	uint32_t tier;
+	uint32_t rank, world_size; /* of a distributed job, as an imported trace has it; world_size 0: not known */
 	uint64_t start_ns, end_ns; /* of the recording */
 	uint64_t clock_error_ns;   /* largest of all processes */
 	uint64_t sched_lost_ns;    /* end of the last stretch in which scheduler records were lost, 0 none */

@@ -9,6 +9,7 @@
 #include "attribute/analysis.h"
 #include "cli/command.h"
 #include "export/formats.h"
+#include "import/import.h"
 #include "model/model.h"
 
 #define NO_FORMAT (-1)
@@ -78,7 +79,7 @@ static int export_file(const char *input, const char *output, int format, struct
 	const struct analysis_options whole = {.device = -1};
 	struct analysis analysis = {0};
 	struct model model = {0};
-	int err = model_load_session(&model, input, error);
+	int err = import_load(&model, input, NULL, error);
 
 	if (!err)
 		err = analysis_run(&analysis, &model, &whole, error);
@@ -117,6 +118,8 @@ static int run(const struct command_services *services, int argc, char **argv)
 		return command_leave(&spec, result, &error);
 	/* A limit on the size of files is an error to report, not a reason to die. */
 	signal(SIGXFSZ, SIG_IGN);
+	if (values.output && !strcmp(values.output, "-"))
+		values.output = "/dev/stdout";
 	output = values.output ? strdup(values.output) : export_default_path(argv[first], values.format);
 	if (!output)
 		err = error_no_memory(&error);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "attribute/analysis.h"
+#include "import/import.h"
 #include "model/model.h"
 #include "report/report.h"
 
@@ -13,9 +14,6 @@ static int choose(const struct model *model, const struct session_report_options
 {
 	chosen->device = options->device;
 	chosen->pid = options->pid;
-	if (options->device >= 0 && (size_t)options->device >= model->devices.count)
-		return error_set(error, -EINVAL, "--gpu %d: the session has %zu GPU%s, counted from 0",
-		                 options->device, model->devices.count, model->devices.count == 1 ? "" : "s");
 	if (!options->window.given)
 		return 0;
 	chosen->has_window = true;
@@ -57,7 +55,7 @@ int session_report_print(const char *path, const struct session_report_options *
 	struct model model = {0};
 	int err;
 
-	err = model_load_session(&model, path, error);
+	err = import_load(&model, path, NULL, error);
 	if (!err)
 		err = choose(&model, options, &chosen, error);
 	if (!err)

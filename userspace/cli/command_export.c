@@ -39,8 +39,8 @@ static const struct option_spec options[] = {
     {.name = "output",
      .letter = 'o',
      .argument = "OUT",
-     .help = "where to write; a file that is there is replaced once the new one is whole. Without it: beside "
-             "FILE, with the format's ending",
+     .help = "where to write (-: standard output); a file that is there is replaced once the new one is "
+             "whole. Without it: beside FILE, with the format's ending",
      .kind = OPTION_TEXT,
      .offset = FIELD(output)},
     {.name = "force",
@@ -54,7 +54,7 @@ static const struct option_spec options[] = {
 static const struct command_spec spec = {
     .name = "export",
     .usage = "FILE --format NAME [-o OUT]",
-    .summary = "Writes a recorded session in another tool's format, with why the GPUs were idle.",
+    .summary = "Writes a session or trace in another tool's format, with why the GPUs were idle.",
     .notes = "Formats:" EXPORT_FORMATS(FORMAT_LINE) "\nJSON is compressed where OUT ends in .gz.\n",
     .options = options,
     .option_count = sizeof(options) / sizeof(options[0]),

@@ -78,6 +78,12 @@ static void put_head(struct chrome *chrome)
 	json_out_number(out, SCHEMA_VERSION);
 	json_out_literal(out, ",\n");
 	put_devices(out, model);
+	if (model->world_size) {
+		json_out_literal(out, "\"distributedInfo\":{\"rank\":");
+		json_out_number(out, model->rank);
+		put_figure(out, "world_size", model->world_size);
+		json_out_literal(out, "},\n");
+	}
 	json_out_literal(out, "\"whyidle\":{\"version\":");
 	json_out_string(out, WHYIDLE_VERSION);
 	member(out, "source", sources[model->source]);

@@ -109,7 +109,7 @@ const char *copy_name(char buffer[COPY_NAME_SIZE], const struct gpu_op *op)
 	                                         "AtoD",      "DtoA", "DtoD", "HtoH", "PtoP"};
 	static const char *const memories[] = {"Unknown", "Pageable", "Pinned",        "Device",
 	                                       "Array",   "Managed",  "Device Static", "Managed Static"};
-#define NAME_OF(table, index) table[(index) < sizeof(table) / sizeof(*table) ? (index) : 0]
+#define NAME_OF(table, index) (table)[(index) < sizeof(table) / sizeof(*(table)) ? (index) : 0]
 
 	if (op->kind == OP_MEMSET)
 		snprintf(buffer, COPY_NAME_SIZE, "Memset (%s)",

@@ -10,6 +10,7 @@
 #include "attribute/owner.h"
 #include "attribute/tally.h"
 #include "attribute/workers.h"
+#include "base/number.h"
 #include "model/model.h"
 
 #define TOP_GAPS_DEFAULT 10
@@ -224,7 +225,7 @@ static uint64_t last_end(const struct device *device)
 	uint64_t end = 0;
 
 	array_for_each (op, &device->ops)
-		end = op->end_ns > end ? op->end_ns : end;
+		end = later(op->end_ns, end);
 	return end;
 }
 
@@ -260,7 +261,7 @@ static int analyse_device(struct analysis *analysis, const struct model *model,
 	if (!report)
 		return rc;
 	report->device = device->number;
-	report->name = model_string(model, device->name);
+	report->name = device->name ? model_string(model, device->name) : "unnamed";
 	report->simulated = device->simulated;
 	memcpy(report->uuid, device->uuid, sizeof(report->uuid));
 	if (!device->ops.count)

@@ -3,8 +3,10 @@
 
 #include <errno.h>
 
-static int add_gap(struct gap_list *gaps, uint64_t start_ns, uint64_t end_ns, uint32_t ended_by,
-                   uint32_t before)
+#include "base/number.h"
+
+int gap_list_add(struct gap_list *gaps, uint64_t start_ns, uint64_t end_ns, uint32_t ended_by,
+                 uint32_t before)
 {
 	struct gap *gap = array_add(gaps);
 
@@ -24,7 +26,7 @@ int gap_list_make(struct gap_list *gaps, const struct device *device, uint64_t f
 		const struct gpu_op *op = &device->ops.items[i];
 
 		if (op->start_ns > covered)
-			rc = add_gap(gaps, covered, op->start_ns < to_ns ? op->start_ns : to_ns, i, before);
+			rc = gap_list_add(gaps, covered, earlier(op->start_ns, to_ns), i, before);
 		if (op->end_ns >= covered) {
 			covered = op->end_ns;
 			before = i;
@@ -33,7 +35,7 @@ int gap_list_make(struct gap_list *gaps, const struct device *device, uint64_t f
 			return rc;
 	}
 	if (!rc && covered < to_ns)
-		rc = add_gap(gaps, covered, to_ns, MODEL_NONE, before);
+		rc = gap_list_add(gaps, covered, to_ns, MODEL_NONE, before);
 	return rc;
 }
 
@@ -49,8 +51,8 @@ uint64_t busy_union(const struct device *device, uint64_t from_ns, uint64_t to_n
 	const struct gpu_op *op;
 
 	array_for_each (op, &device->ops) {
-		uint64_t start = op->start_ns > covered ? op->start_ns : covered;
-		uint64_t end = op->end_ns < to_ns ? op->end_ns : to_ns;
+		uint64_t start = later(op->start_ns, covered);
+		uint64_t end = earlier(op->end_ns, to_ns);
 
 		if ((pick && !pick(op)) || end <= start)
 			continue;

@@ -24,6 +24,9 @@ struct gap_list {
  * operations there is a gap before the first or after the last one. Returns 0 or -ENOMEM.
  */
 int gap_list_make(struct gap_list *gaps, const struct device *device, uint64_t from_ns, uint64_t to_ns);
+/* Puts a gap behind the others. Returns 0 or -ENOMEM. */
+int gap_list_add(struct gap_list *gaps, uint64_t start_ns, uint64_t end_ns, uint32_t ended_by,
+                 uint32_t before);
 void gap_list_free(struct gap_list *gaps);
 
 /* Length of the union of the operations that `pick` accepts (NULL: all) within [from, to]. */

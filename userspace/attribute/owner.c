@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "base/number.h"
+
 /* attribution.md section 1: gaps are attributed one by one from the larger of 20 µs and five launch floors.
  */
 #define THRESHOLD_MIN_NS  20000
@@ -21,16 +23,6 @@
 
 /* CUPTI takes the end of an operation and of the call that waited for it from different places. */
 #define SYNC_SLACK_NS 20000
-
-static uint64_t later(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
-
-static uint64_t earlier(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
 
 static const struct call *op_call(const struct model *model, const struct gpu_op *op)
 {
@@ -52,13 +44,6 @@ enum launch_time gap_launch_time(const struct model *model, const struct device 
 	return op->launch_ns <= gap->start_ns ? LAUNCH_QUEUED : LAUNCH_LATE;
 }
 
-static int compare_u64(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 void launch_floor_measure(struct launch_floor *floor, const struct model *model, const struct device *device,
                           const struct gap_list *gaps)
 {
@@ -77,7 +62,7 @@ void launch_floor_measure(struct launch_floor *floor, const struct model *model,
 	}
 	floor->submit_ns = FLOOR_DEFAULT_NS;
 	if (count >= FLOOR_MIN_SAMPLES) {
-		qsort(samples, count, sizeof(*samples), compare_u64);
+		qsort(samples, count, sizeof(*samples), compare_unsigned);
 		floor->submit_ns = earlier(samples[count * FLOOR_PERCENTILE / 100], FLOOR_MAX_NS);
 	}
 	floor->threshold_ns = later(THRESHOLD_MIN_NS, THRESHOLD_FLOORS * floor->submit_ns);
@@ -117,12 +102,10 @@ static const struct call *draining_call(const struct owner *owner, uint64_t at_n
 	return NULL;
 }
 
-/* Both sides of the gap belong to one launch of a graph. */
-static bool is_inside_graph(const struct owner *owner)
+/* The launch that ended the gap is a graph's, and had operations running before the gap. */
+static bool is_inside_graph(const struct owner *owner, uint64_t from_ns)
 {
-	return !owner->edge && owner->launch->class == CUDA_GRAPH_LAUNCH &&
-	       owner->before->launch_thread == owner->op->launch_thread &&
-	       owner->before->launch_call == owner->op->launch_call;
+	return owner->launch->class == CUDA_GRAPH_LAUNCH && owner->launch->first_op_ns < from_ns;
 }
 
 /* Work was queued and the GPU did not take it. */
@@ -134,9 +117,12 @@ static void blame_queued(struct owner *owner, uint64_t from_ns, uint64_t to_ns)
 	if (to_ns - from_ns <= owner->floor->threshold_ns) {
 		code = CAUSE_DEVICE_FLOOR;
 		confidence = CONFIDENCE_HIGH;
-	} else if (is_inside_graph(owner)) {
+	} else if (is_inside_graph(owner, from_ns)) {
 		/* A graph runs on without the host: work that was not recorded is likelier than none. */
 		code = CAUSE_UNKNOWN_LOST;
+	} else if (owner->model->source != MODEL_SESSION) {
+		/* Nothing in an imported trace says what a stream waited for: no guess is called a cause. */
+		code = CAUSE_UNKNOWN_UNTRACED;
 	} else if (owner->before && owner->before->process != owner->op->process) {
 		code = CAUSE_DEVICE_OTHER_PROCESS;
 	} else if (owner->op->kind == OP_MEMCPY || (owner->before && owner->before->kind == OP_MEMCPY)) {
@@ -169,7 +155,8 @@ static bool is_launch_run(const struct owner *owner, uint64_t from_ns, uint64_t 
 {
 	const struct call *previous = owner->before ? op_call(owner->model, owner->before) : NULL;
 
-	if (owner->edge || !previous || owner->before->launch_thread != owner->op->launch_thread)
+	if (owner->edge || !previous || owner->before->launch_thread != owner->op->launch_thread ||
+	    to_ns - from_ns > LAUNCH_RUN_NS + owner->floor->threshold_ns)
 		return false;
 	if (owner->launch->class != CUDA_LAUNCH && owner->launch->class != CUDA_MEMSET &&
 	    owner->launch->class != CUDA_COPY)

@@ -4,6 +4,7 @@
  * it runs, split by the cpu-clock samples in it.
  */
 #include "attribute/thread_state.h"
+#include "base/number.h"
 
 /* A synchronising call that is still not back this long after the GPU fell idle waits for something else. */
 #define SYNC_RETURN_NS 500000
@@ -167,8 +168,8 @@ static void run_calls(struct walk *walk, uint32_t index, uint64_t from_ns, uint6
 	}
 	for (; low < thread->calls.count && thread->calls.items[low].enter_ns < to_ns; low++) {
 		const struct call *call = &thread->calls.items[low];
-		uint64_t enter = call->enter_ns > cursor ? call->enter_ns : cursor;
-		uint64_t exit = call->exit_ns < to_ns ? call->exit_ns : to_ns;
+		uint64_t enter = later(call->enter_ns, cursor);
+		uint64_t exit = earlier(call->exit_ns, to_ns);
 
 		if (exit <= enter)
 			continue;
@@ -203,8 +204,8 @@ void walk_running(struct walk *walk, uint32_t index, uint64_t from_ns, uint64_t 
 		span = &thread->overhead.items[low];
 		if (span->start_ns >= to_ns)
 			break;
-		start = span->start_ns > cursor ? span->start_ns : cursor;
-		end = span->end_ns < to_ns ? span->end_ns : to_ns;
+		start = later(span->start_ns, cursor);
+		end = earlier(span->end_ns, to_ns);
 		if (end <= start)
 			continue;
 		if (start > cursor)

@@ -5,6 +5,8 @@
 #include <linux/futex.h>
 #include <sys/syscall.h>
 
+#include "base/number.h"
+
 size_t thread_offcpu_after(const struct thread *thread, uint64_t time_ns)
 {
 	size_t low = 0, high = thread->offcpu.count;
@@ -144,9 +146,9 @@ static uint64_t running_ns(const struct thread *thread, uint64_t from_ns, uint64
 	for (size_t at = thread_offcpu_after(thread, from_ns);
 	     at < thread->offcpu.count && thread->offcpu.items[at].out_ns < to_ns; at++) {
 		const struct offcpu *offcpu = &thread->offcpu.items[at];
-		uint64_t start = offcpu->out_ns > from_ns ? offcpu->out_ns : from_ns;
+		uint64_t start = later(offcpu->out_ns, from_ns);
 
-		away += (offcpu->in_ns < to_ns ? offcpu->in_ns : to_ns) - start;
+		away += earlier(offcpu->in_ns, to_ns) - start;
 	}
 	return to_ns - from_ns - away;
 }

@@ -2,22 +2,13 @@
 #include "attribute/walk.h"
 
 #include "attribute/thread_state.h"
+#include "base/number.h"
 
 /*
  * Order of the questions, for each stretch of a thread: was it recorded at all; was it off the CPU, and then
  * blocked (who woke it: attribute/wait_rules.c) or runnable; else it ran: CUPTI's own cost, a CUDA call, or
  * code (attribute/run_rules.c).
  */
-
-static uint64_t later(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
-
-static uint64_t earlier(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
 
 void walk_begin(struct walk *walk, const struct model *model, uint32_t launcher, bool drained)
 {

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "attribute/walk.h"
+#include "base/number.h"
 
 struct state_mix {
 	uint64_t total, running, runnable, sleep, disk, network, input, other;
@@ -42,8 +43,8 @@ static void add_blocked(struct state_mix *mix, const struct model *model, const 
 
 static uint64_t overlap(uint64_t start, uint64_t end, uint64_t from, uint64_t to)
 {
-	start = start > from ? start : from;
-	end = end < to ? end : to;
+	start = later(start, from);
+	end = earlier(end, to);
 	return end > start ? end - start : 0;
 }
 
@@ -105,8 +106,8 @@ int worker_group_measure(struct worker_group *group, const struct worker_waits *
 		uint32_t process = model->threads.items[wait->worker].process;
 
 		group->wait_ns += wait->to_ns - wait->from_ns;
-		start_ns = wait->from_ns < start_ns ? wait->from_ns : start_ns;
-		end_ns = wait->to_ns > end_ns ? wait->to_ns : end_ns;
+		start_ns = earlier(wait->from_ns, start_ns);
+		end_ns = later(wait->to_ns, end_ns);
 		consumer = model->threads.items[wait->waiter].process;
 		if (rc || index_map_get(&known, process, &ignored))
 			continue;

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
+
 #define US 1000
 #define MS 1000000
 
@@ -191,13 +193,6 @@ size_t clock_pair(const struct clock_fit *fit, const struct clock_mark *a, size_
 		}
 	}
 	return paired;
-}
-
-static int compare_unsigned(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
 }
 
 static uint64_t median_length(const struct clock_mark *marks, size_t count)

@@ -4,11 +4,19 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/number.h"
+
 /* One collective of the arrival order over all groups: what kept a rank may be an earlier one of another
  * group. */
 struct turn {
 	uint64_t last_ns;
 	uint32_t group, instance;
+};
+
+/* How much of a cause a label has: the largest gives the cause its thread and detail. */
+struct part {
+	uint32_t cause, label;
+	uint64_t ns;
 };
 
 struct charging {
@@ -20,7 +28,14 @@ struct charging {
 	struct {
 		ARRAY(uint64_t)
 	} transfers; /* of the group at hand */
-	struct index_map cause_by_key;
+	struct {
+		ARRAY(struct part)
+	} parts;
+	struct {
+		ARRAY(size_t)
+	} last_turn; /* of each cause: 1 + the turn that it last took part in */
+	struct index_map cause_by_key, part_by_key;
+	size_t turn;
 };
 
 /* Who came when, on the common clock. */
@@ -74,13 +89,6 @@ static int compare_turn(const void *a, const void *b)
 	return order ? order : (x->instance > y->instance) - (x->instance < y->instance);
 }
 
-static int compare_unsigned(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 /* Lists the collectives that all members of a group of several have, and have together. */
 static int list_turns(struct charging *charging, uint32_t at)
 {
@@ -119,30 +127,85 @@ static int list_turns(struct charging *charging, uint32_t at)
 	return 0;
 }
 
-static struct ranks_cause *cause_of(struct charging *charging, uint32_t late, const struct share *share)
+/* Index of the cause that a share belongs to, RANKS_NONE if memory ran out. */
+static uint32_t cause_of(struct charging *charging, uint32_t late, const struct share *share)
 {
 	const struct label *label = &charging->ranks->labels.items[share->label];
-	const uint32_t key[] = {late, share->root, share->label};
+	const uint32_t fields[] = {late, share->root, label->reason, label->code, label->role};
+	uint64_t key = hash_bytes(fields, sizeof(fields));
 	struct ranks_cause *cause;
+	size_t *turn;
 	uint32_t at;
 
-	if (index_map_get(&charging->cause_by_key, hash_bytes(key, sizeof(key)), &at))
-		return &charging->report->causes.items[at];
+	if (index_map_get(&charging->cause_by_key, key, &at))
+		return at;
 	cause = array_add(&charging->report->causes);
-	if (!cause || index_map_put(&charging->cause_by_key, hash_bytes(key, sizeof(key)),
-	                            (uint32_t)charging->report->causes.count - 1))
-		return NULL;
+	turn = array_add(&charging->last_turn);
+	at = (uint32_t)charging->report->causes.count - 1;
+	if (!cause || !turn || index_map_put(&charging->cause_by_key, key, at))
+		return RANKS_NONE;
 	*cause = (struct ranks_cause){
 	    .late = late,
 	    .root = share->root,
 	    .reason = label->reason,
 	    .code = label->code,
 	    .role = label->role,
-	    .confidence = label->confidence,
-	    .thread = label->thread,
-	    .detail = label->detail,
+	    .thread = "",
+	    .detail = "",
 	};
-	return cause;
+	return at;
+}
+
+static int add_part(struct charging *charging, uint32_t cause, const struct share *share)
+{
+	uint64_t key = (uint64_t)cause << 32 | share->label;
+	struct part *part;
+	uint32_t at;
+
+	if (!index_map_get(&charging->part_by_key, key, &at)) {
+		part = array_add(&charging->parts);
+		at = (uint32_t)charging->parts.count - 1;
+		if (!part || index_map_put(&charging->part_by_key, key, at))
+			return -ENOMEM;
+		*part = (struct part){cause, share->label, 0};
+	}
+	charging->parts.items[at].ns += share->ns;
+	return 0;
+}
+
+/* What most of a cause is about, and the lowest confidence that at least a tenth of it has. */
+static int describe_causes(struct charging *charging)
+{
+	size_t count = charging->report->causes.count;
+	uint64_t *largest = calloc(count + 1, sizeof(*largest));
+	uint64_t(*levels)[CONFIDENCE_HIGH + 1] = calloc(count + 1, sizeof(*levels));
+	const struct part *part;
+
+	array_for_each (part, &charging->parts) {
+		struct ranks_cause *cause = &charging->report->causes.items[part->cause];
+		const struct label *label = &charging->ranks->labels.items[part->label];
+
+		if (!largest || !levels)
+			break;
+		levels[part->cause][label->confidence] += part->ns;
+		if (part->ns < largest[part->cause] || !part->ns)
+			continue;
+		largest[part->cause] = part->ns;
+		cause->thread = label->thread;
+		cause->detail = label->detail;
+	}
+	for (size_t i = 0; largest && levels && i < count; i++) {
+		struct ranks_cause *cause = &charging->report->causes.items[i];
+		uint64_t low = levels[i][CONFIDENCE_LOW];
+
+		cause->confidence = low * 10 >= cause->wait_ns ? CONFIDENCE_LOW
+		                    : (low + levels[i][CONFIDENCE_MEDIUM]) * 10 >= cause->wait_ns
+		                        ? CONFIDENCE_MEDIUM
+		                        : CONFIDENCE_HIGH;
+	}
+	free(largest);
+	free(levels);
+	return largest && levels ? 0 : -ENOMEM;
 }
 
 /* The shares of the waits and of the job's delay become causes; those of the waits are also kept. */
@@ -155,21 +218,23 @@ static int keep_shares(struct charging *charging, struct instance *instance, con
 	instance->share_first = (uint32_t)ranks->shares.count;
 	array_for_each (share, waits) {
 		struct share *slot = array_add(&ranks->shares);
-		struct ranks_cause *cause = cause_of(charging, instance->late, share);
+		uint32_t cause = cause_of(charging, instance->late, share);
 
-		if (!slot || !cause)
+		if (!slot || cause == RANKS_NONE || add_part(charging, cause, share))
 			return -ENOMEM;
 		*slot = *share;
-		cause->wait_ns += share->ns;
-		cause->collectives++;
+		charging->report->causes.items[cause].wait_ns += share->ns;
+		if (charging->last_turn.items[cause] != charging->turn)
+			charging->report->causes.items[cause].collectives++;
+		charging->last_turn.items[cause] = charging->turn;
 	}
 	instance->share_count = (uint32_t)waits->count;
 	array_for_each (share, delays) {
-		struct ranks_cause *cause = cause_of(charging, instance->late, share);
+		uint32_t cause = cause_of(charging, instance->late, share);
 
-		if (!cause)
+		if (cause == RANKS_NONE)
 			return -ENOMEM;
-		cause->delay_ns += share->ns;
+		charging->report->causes.items[cause].delay_ns += share->ns;
 	}
 	return 0;
 }
@@ -290,11 +355,13 @@ int late_charge(struct ranks *ranks, struct ranks_report *report)
 		rc = list_turns(&charging, g);
 	array_sort(&charging.turns, compare_turn);
 	array_for_each (turn, &charging.turns) {
+		charging.turn++;
 		if (!rc)
 			rc = charge_turn(&charging, turn);
 	}
 	if (!rc)
-		mark_notable(&charging);
+		rc = describe_causes(&charging);
+	mark_notable(&charging);
 	if (charging.turns.count) {
 		report->span_ns =
 		    charging.turns.items[charging.turns.count - 1].last_ns - charging.turns.items[0].last_ns;
@@ -303,6 +370,9 @@ int late_charge(struct ranks *ranks, struct ranks_report *report)
 	array_sort(&report->causes, compare_cause);
 	array_free(&charging.turns);
 	array_free(&charging.transfers);
+	array_free(&charging.parts);
+	array_free(&charging.last_turn);
 	index_map_free(&charging.cause_by_key);
+	index_map_free(&charging.part_by_key);
 	return rc;
 }

@@ -9,8 +9,6 @@
 #include "attribute/owner.h"
 #include "ranks/host.h"
 
-#define STEP_PREFIX "ProfilerStep#"
-
 static const struct {
 	const char *stem; /* in the kernel's name */
 	const char *name;
@@ -170,17 +168,6 @@ static int add_kernel_start(struct track *track, uint64_t ns)
 	return 0;
 }
 
-static int add_gap(struct gap_list *gaps, uint64_t start_ns, uint64_t end_ns, uint32_t ended_by,
-                   uint32_t before)
-{
-	struct gap *gap = array_add(gaps);
-
-	if (!gap)
-		return -ENOMEM;
-	*gap = (struct gap){start_ns, end_ns, ended_by, before};
-	return 0;
-}
-
 /* Covers, events and gaps, in one pass over the operations. */
 static int scan_operations(struct track *track, const struct track_source *source, struct cover *collectives,
                            struct gap_list *gaps)
@@ -199,7 +186,7 @@ static int scan_operations(struct track *track, const struct track_source *sourc
 		if (before == MODEL_NONE)
 			member->window_start_ns = member->window_end_ns = op->start_ns;
 		else if (op->start_ns > member->window_end_ns)
-			rc = add_gap(gaps, member->window_end_ns, op->start_ns, i, before);
+			rc = gap_list_add(gaps, member->window_end_ns, op->start_ns, i, before);
 		if (before == MODEL_NONE || op->end_ns >= member->window_end_ns) {
 			member->window_end_ns = op->end_ns;
 			before = i;
@@ -265,7 +252,7 @@ static int find_steps(struct track *track, const struct track_source *source)
 }
 
 int track_fill(struct ranks *ranks, struct track *track, const struct model *model, uint32_t device,
-               uint32_t process)
+               uint32_t process, bool compared)
 {
 	struct track_source source = {.ranks = ranks, .model = model, .device = device, .process = process};
 	struct ranks_member *member = &track->member;
@@ -279,7 +266,8 @@ int track_fill(struct ranks *ranks, struct track *track, const struct model *mod
 		member->collective_ns = cover_measure(&collectives, 0, UINT64_MAX);
 		member->alone_ns = member->busy_ns - cover_measure(&track->device_work, 0, UINT64_MAX);
 		member->collectives = track->events.count;
-		rc = track_blame(track, &source, &gaps);
+		if (compared)
+			rc = track_blame(track, &source, &gaps);
 	}
 	if (!rc)
 		rc = find_steps(track, &source);

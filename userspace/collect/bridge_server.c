@@ -11,10 +11,10 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/clock.h"
 #include "collect/process_info.h"
 #include "collect/pure_bridge_convert.h"
 #include "collect/pure_ring_reader.h"
@@ -64,14 +64,6 @@ struct bridge_server {
 	bool told_full;
 	bool finishing; /* we end, not the bridges */
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (uint64_t)time.tv_sec * 1000000000ULL + time.tv_nsec;
-}
 
 static void tell(const struct bridge_server *server, uint32_t pid, const char *what)
 {
@@ -132,7 +124,7 @@ int bridge_server_open(struct bridge_server **out, const struct bridge_server_op
 	if (!server->options.flush_period_ms)
 		server->options.flush_period_ms = DEFAULT_FLUSH_PERIOD_MS;
 	server->listener = server->epoll = -1;
-	server->opened_ns = now_ns();
+	server->opened_ns = clock_ns(CLOCK_MONOTONIC);
 	err = make_name(server->name, sizeof(server->name));
 	if (err)
 		goto fail;
@@ -249,7 +241,7 @@ static uint32_t translate_tid(void *context, uint32_t tid)
 
 	if (index_map_get(&bridge->tids, tid, &host))
 		return host;
-	now = now_ns();
+	now = clock_ns(CLOCK_MONOTONIC);
 	if (now - bridge->tids_read_ns > NAMESPACE_RETRY_NS) {
 		bridge->tids_read_ns = now;
 		process_namespace_tids(bridge->pid, &bridge->tids);
@@ -270,7 +262,7 @@ static int add_bridge(struct bridge_server *server, int fd, uint32_t pid)
 	}
 	bridge->fd = fd;
 	bridge->pid = pid;
-	bridge->polled_ns = now_ns();
+	bridge->polled_ns = clock_ns(CLOCK_MONOTONIC);
 	bridge_convert_init(&bridge->convert, &server->tables, pid);
 	bridge->convert.earliest_ns =
 	    server->opened_ns > CLOCK_SLACK_NS ? server->opened_ns - CLOCK_SLACK_NS : 0;
@@ -301,7 +293,7 @@ static int write_name(const struct bridge_server *server, uint32_t pid, struct s
                       struct error *error)
 {
 	struct record_task task = {.header = {.type = RECORD_TASK, .size = sizeof(task)},
-	                           .time_ns = now_ns(),
+	                           .time_ns = clock_ns(CLOCK_MONOTONIC),
 	                           .pid = pid,
 	                           .tid = pid};
 	char name[32];
@@ -406,7 +398,7 @@ static int drain(struct bridge_server *server, struct bridge *bridge, struct ses
                  struct error *error)
 {
 	const struct ring_record *record;
-	uint64_t now = now_ns(), invalid = bridge->convert.invalid;
+	uint64_t now = clock_ns(CLOCK_MONOTONIC), invalid = bridge->convert.invalid;
 	bool was_broken = bridge->reader->broken;
 	int err = 0, one;
 
@@ -498,7 +490,7 @@ static int retire(struct bridge_server *server, size_t index, struct session_wri
                   struct error *error)
 {
 	struct bridge *bridge = server->bridges[index];
-	uint64_t now = now_ns();
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	int err, one;
 
 	err = drain(server, bridge, writer, error);

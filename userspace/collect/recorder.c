@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "collect/bpf_source.h"
 #include "collect/bridge_file.h"
 #include "collect/bridge_server.h"
@@ -63,14 +64,6 @@ struct recorder {
 	int stop_signal; /* the last signal that asked us to end, 0 none */
 	int wait_status;
 };
-
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec time;
-
-	clock_gettime(clock, &time);
-	return (uint64_t)time.tv_sec * 1000000000ULL + time.tv_nsec;
-}
 
 /* ---- telling ---- */
 

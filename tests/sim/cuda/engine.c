@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/sim/clock.h"
 #include "tests/sim/cuda/driver.h"
 
 /* Copy engines of a device: one for each direction. */
@@ -28,10 +29,7 @@ static uint64_t clock_wake_ns; /* when the clock thread looks again by itself */
 
 uint64_t sim_now(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000ULL + (uint64_t)t.tv_nsec;
+	return clock_ns(CLOCK_MONOTONIC);
 }
 
 void sim_spend(uint64_t duration_ns)

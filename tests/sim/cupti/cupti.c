@@ -11,10 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "tests/sim/calls.h"
+#include "tests/sim/clock.h"
 #include "tests/sim/cupti/records.h"
 #include "tests/sim/trace.h"
 
@@ -58,29 +58,21 @@ static bool enabled(uint32_t kind)
 
 /* Clocks */
 
-static uint64_t read_clock(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return (uint64_t)t.tv_sec * 1000000000ULL + (uint64_t)t.tv_nsec;
-}
-
 /* The client's clock, or CUPTI's own: wall clock time. */
 static uint64_t timestamp(void)
 {
 	cupti_abi_timestamp clock = client_clock;
 
-	return clock ? clock() : read_clock(CLOCK_REALTIME);
+	return clock ? clock() : clock_ns(CLOCK_REALTIME);
 }
 
 /* Device times are CLOCK_MONOTONIC; this moves them onto the clock of the records, by nothing if it is the
  * same. */
 static int64_t clock_offset(void)
 {
-	uint64_t before = read_clock(CLOCK_MONOTONIC);
+	uint64_t before = clock_ns(CLOCK_MONOTONIC);
 	uint64_t client = timestamp();
-	uint64_t after = read_clock(CLOCK_MONOTONIC);
+	uint64_t after = clock_ns(CLOCK_MONOTONIC);
 
 	if (client >= before && client <= after)
 		return 0;

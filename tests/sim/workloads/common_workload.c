@@ -7,25 +7,18 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
-static uint64_t read_clock(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return (uint64_t)t.tv_sec * 1000000000ULL + (uint64_t)t.tv_nsec;
-}
+#include "tests/sim/clock.h"
 
 uint64_t now_ns(void)
 {
-	return read_clock(CLOCK_MONOTONIC);
+	return clock_ns(CLOCK_MONOTONIC);
 }
 
 uint64_t cpu_ns(void)
 {
-	return read_clock(CLOCK_THREAD_CPUTIME_ID);
+	return clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
 void check(bool good, const char *what)

@@ -9,53 +9,14 @@
 
 #include "report/findings.h"
 #include "report/format.h"
+#include "report/json_parts.h"
 #include "report/report.h"
-
-#define TEXT_LIMIT 4096 /* bytes of a name that are kept */
-
-/*
- * Every maker below may return NULL if memory ran out. json_object_set_new and json_array_append_new take
- * that and return -1, which `set` and `append` remember, so that it is looked at once, at the end.
- */
-struct maker {
-	bool failed;
-};
-
-static void set(struct maker *maker, json_t *object, const char *key, json_t *value)
-{
-	if (json_object_set_new(object, key, value))
-		maker->failed = true;
-}
-
-static void append(struct maker *maker, json_t *array, json_t *value)
-{
-	if (json_array_append_new(array, value))
-		maker->failed = true;
-}
-
-static json_t *make_text(const char *text)
-{
-	char *valid;
-	json_t *value;
-
-	if (!text)
-		return json_null();
-	valid = format_json_text(text, TEXT_LIMIT);
-	value = valid ? json_string(valid) : NULL;
-	free(valid);
-	return value;
-}
 
 /* Nothing at all where the text is not known. */
 static void set_text_if_known(struct maker *maker, json_t *object, const char *key, const char *text)
 {
 	if (text)
 		set(maker, object, key, make_text(text));
-}
-
-static json_t *make_integer(uint64_t value)
-{
-	return json_integer(value > (uint64_t)LLONG_MAX ? LLONG_MAX : (json_int_t)value);
 }
 
 static json_t *make_share(double share)

@@ -7,41 +7,8 @@
 #include <string.h>
 
 #include "report/format.h"
+#include "report/json_parts.h"
 #include "report/report.h"
-
-#define TEXT_LIMIT 4096
-
-/* As in json.c: makers may return NULL, which is remembered and looked at once. */
-struct maker {
-	const struct ranks_report *ranks;
-	bool failed;
-};
-
-static void set(struct maker *maker, json_t *object, const char *key, json_t *value)
-{
-	if (json_object_set_new(object, key, value))
-		maker->failed = true;
-}
-
-static void append(struct maker *maker, json_t *array, json_t *value)
-{
-	if (json_array_append_new(array, value))
-		maker->failed = true;
-}
-
-static json_t *make_text(const char *text)
-{
-	char *valid = format_json_text(text, TEXT_LIMIT);
-	json_t *value = valid ? json_string(valid) : NULL;
-
-	free(valid);
-	return value;
-}
-
-static json_t *make_integer(uint64_t value)
-{
-	return json_integer(value > (uint64_t)LLONG_MAX ? LLONG_MAX : (json_int_t)value);
-}
 
 /* A member by its rank. */
 static json_t *make_rank(const struct maker *maker, uint32_t member)

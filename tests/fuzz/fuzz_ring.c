@@ -13,20 +13,13 @@
 
 #include "collect/pure_bridge_convert.h"
 #include "collect/pure_ring_reader.h"
+#include "tests/fuzz/require.h"
 #include "trace/session.h"
 
 #define CAPACITY  65536
 #define EARLIEST  1000
 #define LATEST    1000000
 #define MAX_BATCH (CAPACITY / 8 + 1)
-
-#define REQUIRE(condition)                                                                                   \
-	do {                                                                                                 \
-		if (!(condition)) {                                                                          \
-			fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);              \
-			abort();                                                                             \
-		}                                                                                            \
-	} while (0)
 
 static uint32_t known_devices;
 

@@ -13,19 +13,12 @@
 #include <unistd.h>
 
 #include "fuzz_session.h"
+#include "tests/fuzz/require.h"
 #include "trace/chunk.h"
 #include "trace/layout.h"
 #include "trace/session.h"
 
 #define MAX_INPUT (1u << 20)
-
-#define REQUIRE(condition)                                                                                   \
-	do {                                                                                                 \
-		if (!(condition)) {                                                                          \
-			fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);              \
-			abort();                                                                             \
-		}                                                                                            \
-	} while (0)
 
 struct seen {
 	uint64_t records, made_up;

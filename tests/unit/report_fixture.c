@@ -287,24 +287,7 @@ void fixture_hostile(struct analysis *analysis)
 
 void fixture_free(struct analysis *analysis)
 {
-	struct device_report *device;
-	struct cause *cause;
-	struct gap_report *gap;
-	char **text;
-
-	array_for_each (device, &analysis->devices) {
-		array_for_each (cause, &device->causes)
-			array_free(&cause->threads);
-		array_for_each (gap, &device->top_gaps)
-			array_free(&gap->chain);
-		array_free(&device->causes);
-		array_free(&device->top_gaps);
-	}
-	array_for_each (text, &analysis->owned)
-		free(*text);
-	array_free(&analysis->devices);
-	array_free(&analysis->owned);
-	array_free(&analysis->degraded);
+	analysis_free(analysis);
 }
 
 char *fixture_text(const struct analysis *analysis)

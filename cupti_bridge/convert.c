@@ -44,24 +44,30 @@ static enum convert_result convert_kernel(const struct converter *converter,
 	return CONVERT_DONE;
 }
 
+/* Both kinds of copies have these fields, in structs of their own. */
+#define CONVERT_COPY(out, in, converter)                                                                     \
+	do {                                                                                                 \
+		BEGIN(out, memcpy, RING_MEMCPY);                                                             \
+		(out)->memcpy.start_ns = convert_time(converter, (in)->start);                               \
+		(out)->memcpy.end_ns = convert_time(converter, (in)->end);                                   \
+		(out)->memcpy.device = (in)->device;                                                         \
+		(out)->memcpy.context = (in)->context;                                                       \
+		(out)->memcpy.stream = (in)->stream;                                                         \
+		(out)->memcpy.correlation = (in)->correlation;                                               \
+		(out)->memcpy.bytes = (in)->bytes;                                                           \
+		(out)->memcpy.graph = (in)->graph;                                                           \
+		(out)->memcpy.copy_kind = (in)->copy_kind;                                                   \
+		(out)->memcpy.source_kind = (in)->source_kind;                                               \
+		(out)->memcpy.target_kind = (in)->target_kind;                                               \
+		(out)->memcpy.flags = (in)->flags & CUPTI_ABI_FLAG_MEMCPY_ASYNC ? 1 : 0;                     \
+	} while (0)
+
 static enum convert_result convert_memcpy(const struct converter *converter,
                                           const struct cupti_abi_memcpy *in, union converted *out)
 {
 	if (!has_times(in->start, in->end))
 		return CONVERT_UNFINISHED;
-	BEGIN(out, memcpy, RING_MEMCPY);
-	out->memcpy.start_ns = convert_time(converter, in->start);
-	out->memcpy.end_ns = convert_time(converter, in->end);
-	out->memcpy.device = in->device;
-	out->memcpy.context = in->context;
-	out->memcpy.stream = in->stream;
-	out->memcpy.correlation = in->correlation;
-	out->memcpy.bytes = in->bytes;
-	out->memcpy.graph = in->graph;
-	out->memcpy.copy_kind = in->copy_kind;
-	out->memcpy.source_kind = in->source_kind;
-	out->memcpy.target_kind = in->target_kind;
-	out->memcpy.flags = in->flags & CUPTI_ABI_FLAG_MEMCPY_ASYNC ? 1 : 0;
+	CONVERT_COPY(out, in, converter);
 	return CONVERT_DONE;
 }
 
@@ -71,19 +77,7 @@ static enum convert_result convert_memcpy_peer(const struct converter *converter
 {
 	if (!has_times(in->start, in->end))
 		return CONVERT_UNFINISHED;
-	BEGIN(out, memcpy, RING_MEMCPY);
-	out->memcpy.start_ns = convert_time(converter, in->start);
-	out->memcpy.end_ns = convert_time(converter, in->end);
-	out->memcpy.device = in->device;
-	out->memcpy.context = in->context;
-	out->memcpy.stream = in->stream;
-	out->memcpy.correlation = in->correlation;
-	out->memcpy.bytes = in->bytes;
-	out->memcpy.graph = in->graph;
-	out->memcpy.copy_kind = in->copy_kind;
-	out->memcpy.source_kind = in->source_kind;
-	out->memcpy.target_kind = in->target_kind;
-	out->memcpy.flags = in->flags & CUPTI_ABI_FLAG_MEMCPY_ASYNC ? 1 : 0;
+	CONVERT_COPY(out, in, converter);
 	return CONVERT_DONE;
 }
 

@@ -6,6 +6,7 @@
 #include "model/model.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -208,6 +209,7 @@ static int keep_outer_calls(struct model *model, uint32_t index, struct call_sit
 			if (call.exit_ns > outer->exit_ns)
 				outer->exit_ns = call.exit_ns;
 		} else {
+			call.first_op_ns = UINT64_MAX;
 			thread->calls.items[kept++] = call;
 		}
 		if (cuda_class_submits(call.class))
@@ -242,6 +244,18 @@ static bool is_collective(const char *name)
 	return false;
 }
 
+/* What the operations tell of the call that launched them. */
+static void note_launch(struct model *model, const struct gpu_op *op)
+{
+	struct call *call = &model->threads.items[op->launch_thread].calls.items[op->launch_call];
+
+	if (op->start_ns < call->first_op_ns)
+		call->first_op_ns = op->start_ns;
+	if (op->kind == OP_MEMCPY &&
+	    (op->source_kind == MEMORY_PAGEABLE || op->target_kind == MEMORY_PAGEABLE))
+		call->pageable = true;
+}
+
 static int finish_device(struct model *model, struct device *device, const struct call_sites *sites)
 {
 	struct index_map collective = {0};
@@ -267,15 +281,24 @@ static int finish_device(struct model *model, struct device *device, const struc
 			op->launch_thread = site->thread;
 			op->launch_call = site->call;
 			op->launch_ns = site->enter_ns;
-			if (op->kind == OP_MEMCPY &&
-			    (op->source_kind == MEMORY_PAGEABLE || op->target_kind == MEMORY_PAGEABLE))
-				model->threads.items[op->launch_thread]
-				    .calls.items[op->launch_call]
-				    .pageable = true;
+			note_launch(model, op);
 		}
 	}
 	index_map_free(&collective);
 	return rc;
+}
+
+/* Traces of other tools do not always name threads; reports need something to call them by. */
+static int name_thread(struct model *model, struct thread *thread)
+{
+	char text[32];
+	int length;
+
+	if (*model_string(model, thread->comm))
+		return 0;
+	length = snprintf(text, sizeof(text), "thread %u", thread->tid);
+	thread->comm = model_add_string(model, text, length);
+	return thread->comm == MODEL_NONE ? -ENOMEM : 0;
 }
 
 static int finish_thread(struct thread *thread, struct classifier *classifier)
@@ -390,7 +413,9 @@ int model_finish(struct model *model, struct error *error)
 	int rc = 0;
 
 	for (uint32_t i = 0; !rc && i < model->threads.count; i++) {
-		rc = finish_thread(&model->threads.items[i], &classifier);
+		rc = name_thread(model, &model->threads.items[i]);
+		if (!rc)
+			rc = finish_thread(&model->threads.items[i], &classifier);
 		if (!rc)
 			rc = keep_outer_calls(model, i, &sites);
 	}

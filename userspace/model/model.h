@@ -51,7 +51,8 @@ struct sample {
 struct call {
 	uint64_t enter_ns, exit_ns;
 	uint32_t correlation;
-	uint32_t function; /* string id */
+	uint64_t first_op_ns; /* start of the first operation it launched, UINT64_MAX none */
+	uint32_t function;    /* string id */
 	enum cuda_class class;
 	bool exit_known;
 	bool pageable; /* a copy from or to memory that is not pinned */
@@ -227,7 +228,8 @@ struct model {
 	} syncs;
 	uint32_t command; /* string ids, 0 not known */
 	uint32_t tier;
-	uint32_t rank, world_size; /* of a distributed job, as an imported trace has it; world_size 0: not known */
+	uint32_t rank,
+	    world_size; /* of a distributed job, as an imported trace has it; world_size 0: not known */
 	uint64_t start_ns, end_ns; /* of the recording */
 	uint64_t clock_error_ns;   /* largest of all processes */
 	uint64_t sched_lost_ns;    /* end of the last stretch in which scheduler records were lost, 0 none */

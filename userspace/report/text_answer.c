@@ -4,6 +4,7 @@
  * sentences.
  */
 #include <errno.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,12 +104,28 @@ static void print_first_finding(const struct text *text, const struct finding *f
 		fprintf(text->out, "At most %s (%s) to gain.\n", gain, percent);
 }
 
+/* What to do about a cause that no finding speaks of. Nothing can be recorded again of another tool's trace.
+ */
+static int remaining_action(const struct text *text, const struct cause *cause, char **action)
+{
+	struct advice_facts facts = {0};
+	char *hint;
+	int err;
+
+	if (cause_is_unknown(cause->code) && strcmp(text->analysis->source, "session")) {
+		*action = strdup("This trace does not tell; a run under `whyidle record` would.");
+		return *action ? 0 : -ENOMEM;
+	}
+	err = advice_make(action, &hint, cause->code, cause->role, &facts);
+	free(hint);
+	return err;
+}
+
 /* Idle, but nothing that could be acted on: says what most of it is. */
 static int print_no_finding(const struct text *text, const struct device_report *device)
 {
 	const struct cause *cause = device->causes.items;
-	struct advice_facts facts = {0};
-	char share[FORMAT_FIGURE], *action, *hint;
+	char share[FORMAT_FIGURE], *action = NULL;
 	int err;
 
 	if (!device->causes.count) {
@@ -122,11 +139,10 @@ static int print_no_finding(const struct text *text, const struct device_report 
 	else
 		fprintf(text->out, "No cause stands out; the largest, with %s of its idle time: %s (%s).\n",
 		        share, cause_code_meaning(cause->code), cause_code_name(cause->code));
-	err = advice_make(&action, &hint, cause->code, cause->role, &facts);
+	err = remaining_action(text, cause, &action);
 	if (!err)
 		fprintf(text->out, "Do this: %s\n", action);
 	free(action);
-	free(hint);
 	return err;
 }
 
@@ -184,29 +200,40 @@ static void note(const struct text *text, const char *line)
 	text_style_off(text);
 }
 
+/* " in <operator or annotation>, <Python function>", as far as known: imported traces name what enclosed a
+ * gap. */
+static void unknown_place(char *buffer, size_t size, const struct cause_detail *detail)
+{
+	char function[FORMAT_TEXT_SIZE(40)], python[FORMAT_TEXT_SIZE(40)];
+
+	snprintf(buffer, size, "%s%s%s%s", detail->function || detail->python ? ", the largest part in " : "",
+	         detail->function ? format_text(function, sizeof(function), detail->function, 40) : "",
+	         detail->function && detail->python ? ", " : "",
+	         detail->python ? format_text(python, sizeof(python), detail->python, 40) : "");
+}
+
 /* "Not explained: …" for each unknown cause that is at least 1 % of its window. */
 static void note_unknown(const struct text *text, const struct device_report *device)
 {
+	char line[1024], share[FORMAT_FIGURE], time[FORMAT_FIGURE], place[512];
 	const struct cause *cause;
-	char line[512], share[FORMAT_FIGURE], time[FORMAT_FIGURE];
 
 	array_for_each (cause, &device->causes) {
-		struct advice_facts facts = {0};
-		char *action, *hint;
+		char *action = NULL;
 
 		if (!cause_is_unknown(cause->code) ||
 		    (double)cause->ns * 100 < (double)text_window_ns(device))
 			continue;
-		if (!advice_make(&action, &hint, cause->code, cause->role, &facts)) {
+		if (!remaining_action(text, cause, &action)) {
+			unknown_place(place, sizeof(place), &cause->detail);
 			snprintf(line, sizeof(line),
-			         "Not explained: %s of the idle time of GPU %" PRIu32 " (%s): %s (%s). %s",
+			         "Not explained: %s of the idle time of GPU %" PRIu32 " (%s): %s (%s)%s. %s",
 			         format_share(share, cause->ns, device->idle_ns), device->device,
 			         format_duration(time, cause->ns), cause_code_meaning(cause->code),
-			         cause_code_name(cause->code), action);
+			         cause_code_name(cause->code), place, action);
 			note(text, line);
 		}
 		free(action);
-		free(hint);
 	}
 }
 

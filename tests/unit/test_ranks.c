@@ -274,7 +274,7 @@ static void solve(struct job *job, struct ranks_report *report)
 	write_job(job, lines);
 	for (unsigned r = 0; r < files; r++) {
 		char path[32];
-		struct ranks_input input = {path, RANKS_NONE, 0};
+		struct ranks_input input = {path, RANKS_NONE, 0, files == 1};
 
 		snprintf(path, sizeof(path), "rank%u.json", r);
 		cr_assert_eq(model_finish(&lines[r].model, &error), 0, "%s", error.text);
@@ -575,7 +575,7 @@ Test(ranks, two_processes_on_one_gpu)
 	struct job job = {.ranks = 2};
 	struct author authors[2];
 	struct ranks *ranks = ranks_new();
-	struct ranks_input input = {"s.whyidle", RANKS_NONE, 0};
+	struct ranks_input input = {"s.whyidle", RANKS_NONE, 0, true};
 	struct ranks_report report;
 	struct error error = {0};
 
@@ -638,7 +638,7 @@ Test(ranks, a_wait_that_is_passed_on)
 		authors[0].free_ns = authors[1].free_ns;
 	}
 	for (unsigned r = 0; r < 3; r++) {
-		struct ranks_input input = {"rank.json", r, 3};
+		struct ranks_input input = {"rank.json", r, 3, false};
 
 		cr_assert_eq(model_finish(&lines[r].model, &error), 0);
 		cr_assert_eq(ranks_add(ranks, &lines[r].model, &input, &error), 0);
@@ -671,7 +671,7 @@ Test(ranks, a_single_rank_of_two)
 	struct job job = {.ranks = 2, .steps = 20, .planted = PLANT_SLEEP, .late_rank = 1, .late_share = 1};
 	static struct timeline lines[2];
 	struct ranks *ranks = ranks_new();
-	struct ranks_input input = {"rank1.json", 1, 2};
+	struct ranks_input input = {"rank1.json", 1, 2, true};
 	struct ranks_report report;
 	struct error error = {0};
 

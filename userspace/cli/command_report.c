@@ -4,6 +4,8 @@
 #include <stddef.h>
 
 #include "cli/command.h"
+#include "cli/inputs.h"
+#include "cli/ranks_report.h"
 #include "cli/session_report.h"
 
 struct report_values {
@@ -45,11 +47,30 @@ static const struct option_spec options[] = {
 
 static const struct command_spec spec = {
     .name = "report",
-    .usage = "FILE [options]",
-    .summary = "Explains why the GPUs were idle in a recorded session.",
+    .usage = "FILE... | DIRECTORY [options]",
+    .summary = "Explains why the GPUs were idle, in a recorded session or in a trace of the PyTorch profiler "
+               "or nsys.",
+    .notes = "Of several files, or a directory of them, each is taken for a rank (or a host) of one job: "
+             "then the\n"
+             "report also says which rank made the others wait, and why.",
     .options = options,
     .option_count = sizeof(options) / sizeof(options[0]),
 };
+
+/* Several files are the ranks of one job. */
+static int print_report(const struct inputs *inputs, const struct session_report_options *wanted,
+                        struct error *error)
+{
+	if (inputs->count == 1)
+		return session_report_print(inputs->items[0], wanted, error);
+	if (wanted->window.given || wanted->device >= 0 || wanted->pid)
+		return error_set(
+		    error, -EINVAL,
+		    "--gpu, --pid and --window are for one input, not for %zu: give them with one "
+		    "file",
+		    inputs->count);
+	return ranks_report_print(inputs, wanted, error);
+}
 
 static int run(const struct command_services *services, int argc, char **argv)
 {
@@ -57,13 +78,13 @@ static int run(const struct command_services *services, int argc, char **argv)
 	struct session_report_options wanted;
 	enum options_result result;
 	struct error error = {0};
-	int first;
+	struct inputs inputs = {0};
+	int first, err;
 
 	(void)services;
 	result = options_parse(&spec, argc, argv, &values, &first, &error);
-	if (result == OPTIONS_OK && argc - first != 1) {
-		error_set(&error, -EINVAL, "report: %s (see whyidle report --help)",
-		          argc == first ? "which session file?" : "one session file at a time");
+	if (result == OPTIONS_OK && argc == first) {
+		error_set(&error, -EINVAL, "report: which session file? (see whyidle report --help)");
 		result = OPTIONS_BAD;
 	}
 	if (result != OPTIONS_OK)
@@ -76,11 +97,13 @@ static int run(const struct command_services *services, int argc, char **argv)
 	    .json = values.json ? stdout : NULL,
 	    .verbose = values.verbose,
 	};
-	if (session_report_print(argv[first], &wanted, &error)) {
+	err = inputs_collect(&inputs, argv + first, argc - first, &error);
+	if (!err)
+		err = print_report(&inputs, &wanted, &error);
+	inputs_free(&inputs);
+	if (err)
 		command_error(&error);
-		return STATUS_FAILED;
-	}
-	return STATUS_DONE;
+	return err ? STATUS_FAILED : STATUS_DONE;
 }
 
 const struct command command_report = {&spec, run};

@@ -2,9 +2,11 @@
 #include "cli/session_report.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "attribute/analysis.h"
+#include "cli/ranks_report.h"
 #include "import/import.h"
 #include "model/model.h"
 #include "report/report.h"
@@ -25,26 +27,63 @@ static int choose(const struct model *model, const struct session_report_options
 	return 0;
 }
 
-static int print(const struct analysis *analysis, const struct session_report_options *options,
-                 struct error *error)
+/* What the report of one file says about ranks; nothing about a part of it. */
+static int find_ranks(struct ranks_report *report, const struct model *model, const char *path,
+                      const struct session_report_options *options, struct error *error)
+{
+	struct ranks *ranks;
+	int err;
+
+	if (options->window.given || options->device >= 0 || options->pid)
+		return 0;
+	ranks = ranks_new();
+	if (!ranks)
+		return error_no_memory(error);
+	err = ranks_report_add(ranks, model, path, true, error);
+	if (!err)
+		err = ranks_solve(ranks, report, error);
+	ranks_free(ranks);
+	return err;
+}
+
+static int print_text(const struct analysis *analysis, const struct ranks_report *ranks,
+                      const struct session_report_options *options, struct error *error)
 {
 	struct report_text_options text;
-	int err = 0;
+	int err;
 
-	if (options->text) {
-		report_text_options_for(&text, options->text);
-		text.verbose = options->verbose;
-		err = report_text(options->text, analysis, &text);
-		if (!err && fflush(options->text))
-			err = -EIO;
-		if (err)
-			error_set(error, err, "cannot write the report: %s", strerror(-err));
+	report_text_options_for(&text, options->text);
+	text.verbose = options->verbose;
+	err = report_text(options->text, analysis, &text);
+	if (!err && report_ranks_wanted(ranks)) {
+		if (ranks->members.count > 1)
+			fputs("\n", options->text);
+		err = report_ranks_text(options->text, ranks, &text);
 	}
-	if (!err && options->json) {
-		err = report_json(options->json, analysis, error);
-		if (!err && fflush(options->json))
-			err = error_set(error, -EIO, "cannot write the report: %s", strerror(errno));
-	}
+	if (!err && fflush(options->text))
+		err = -EIO;
+	return err ? error_set(error, err, "cannot write the report: %s", strerror(-err)) : 0;
+}
+
+static int print_json(const struct analysis *analysis, const struct ranks_report *ranks,
+                      const struct session_report_options *options, struct error *error)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out;
+	int err;
+
+	if (!report_ranks_wanted(ranks))
+		return report_json(options->json, analysis, error);
+	out = open_memstream(&text, &size);
+	if (!out)
+		return error_no_memory(error);
+	err = report_json(out, analysis, error);
+	if (fclose(out) && !err)
+		err = error_no_memory(error);
+	if (!err)
+		err = report_ranks_json(options->json, ranks, (const char *const[]){text}, 1, error);
+	free(text);
 	return err;
 }
 
@@ -52,6 +91,7 @@ int session_report_print(const char *path, const struct session_report_options *
 {
 	struct analysis_options chosen = {0};
 	struct analysis analysis = {0};
+	struct ranks_report ranks = {0};
 	struct model model = {0};
 	int err;
 
@@ -61,7 +101,12 @@ int session_report_print(const char *path, const struct session_report_options *
 	if (!err)
 		err = analysis_run(&analysis, &model, &chosen, error);
 	if (!err)
-		err = print(&analysis, options, error);
+		err = find_ranks(&ranks, &model, path, options, error);
+	if (!err && options->text)
+		err = print_text(&analysis, &ranks, options, error);
+	if (!err && options->json)
+		err = print_json(&analysis, &ranks, options, error);
+	ranks_report_free(&ranks);
 	analysis_free(&analysis);
 	model_free(&model);
 	return err;

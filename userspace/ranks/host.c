@@ -30,8 +30,12 @@ static const char *leaf_detail(struct ranks *ranks, const struct model *model, c
 
 	if (leaf->path)
 		return ranks_text(ranks, model_string(model, leaf->path));
-	if (leaf->function)
-		return ranks_text(ranks, model_string(model, leaf->function));
+	if (leaf->function) {
+		const char *name = model_string(model, leaf->function);
+
+		/* That it was in some step says nothing. */
+		return strncmp(name, STEP_PREFIX, sizeof(STEP_PREFIX) - 1) ? ranks_text(ranks, name) : "";
+	}
 	if (leaf->holder == MODEL_NONE)
 		return "";
 	snprintf(text, sizeof(text), "%s", model_string(model, model->threads.items[leaf->holder].comm));

@@ -179,13 +179,14 @@ static int describe_causes(struct charging *charging)
 	size_t count = charging->report->causes.count;
 	uint64_t *largest = calloc(count + 1, sizeof(*largest));
 	uint64_t(*levels)[CONFIDENCE_HIGH + 1] = calloc(count + 1, sizeof(*levels));
+	bool ok = largest && levels;
 	const struct part *part;
 
 	array_for_each (part, &charging->parts) {
 		struct ranks_cause *cause = &charging->report->causes.items[part->cause];
 		const struct label *label = &charging->ranks->labels.items[part->label];
 
-		if (!largest || !levels)
+		if (!ok)
 			break;
 		levels[part->cause][label->confidence] += part->ns;
 		if (part->ns < largest[part->cause] || !part->ns)
@@ -194,7 +195,7 @@ static int describe_causes(struct charging *charging)
 		cause->thread = label->thread;
 		cause->detail = label->detail;
 	}
-	for (size_t i = 0; largest && levels && i < count; i++) {
+	for (size_t i = 0; ok && i < count; i++) {
 		struct ranks_cause *cause = &charging->report->causes.items[i];
 		uint64_t low = levels[i][CONFIDENCE_LOW];
 
@@ -205,7 +206,7 @@ static int describe_causes(struct charging *charging)
 	}
 	free(largest);
 	free(levels);
-	return largest && levels ? 0 : -ENOMEM;
+	return ok ? 0 : -ENOMEM;
 }
 
 /* The shares of the waits and of the job's delay become causes; those of the waits are also kept. */

@@ -10,7 +10,7 @@
 #include "ranks/late.h"
 #include "ranks/steps.h"
 
-#define TEXT_MOST   256   /* bytes of a name that are kept */
+#define TEXT_MOST   512   /* bytes of a name that are kept */
 #define LABELS_MOST 16384 /* then details are dropped: the largest causes are what is shown */
 #define WORLD_MOST  65536 /* a damaged file may claim any */
 
@@ -72,10 +72,21 @@ void ranks_free(struct ranks *ranks)
 	array_free(&ranks->inputs);
 	array_free(&ranks->labels);
 	array_free(&ranks->shares);
+	array_free(&ranks->notes);
 	array_free(&ranks->texts);
 	index_map_free(&ranks->label_by_key);
 	index_map_free(&ranks->text_by_hash);
 	free(ranks);
+}
+
+int ranks_note(struct ranks *ranks, const char *text)
+{
+	const char *kept = ranks_text(ranks, text), **slot = array_add(&ranks->notes);
+
+	if (!kept || !slot)
+		return -ENOMEM;
+	*slot = kept;
+	return 0;
 }
 
 const char *ranks_text(struct ranks *ranks, const char *text)
@@ -123,75 +134,73 @@ uint32_t ranks_label(struct ranks *ranks, const struct label *wanted)
 
 /* ---- taking models in ---- */
 
-static int add_track(struct ranks *ranks, const struct model *model, uint32_t input, uint32_t device,
-                     uint32_t process, uint32_t pid)
+/* A rank to be: a device, and the process on it where several share it. */
+struct lane {
+	uint32_t device, process; /* indices; process MODEL_NONE: whatever runs there is this rank's work */
+	uint32_t pid;
+};
+
+struct lane_list {
+	ARRAY(struct lane)
+};
+
+static int add_lane(struct lane_list *lanes, const struct model *model, uint32_t device, uint32_t process)
 {
+	struct lane *lane = array_add(lanes);
+
+	if (!lane)
+		return -ENOMEM;
+	*lane = (struct lane){
+	    .device = device,
+	    .process = process,
+	    .pid = process == MODEL_NONE ? 0 : model->processes.items[process].pid,
+	};
+	return 0;
+}
+
+/* One lane for each process that runs collectives on the device, in the order of their first. */
+static int find_lanes(struct lane_list *lanes, const struct model *model, uint32_t index)
+{
+	const struct device *device = &model->devices.items[index];
+	size_t first = lanes->count;
+	struct index_map seen = {0};
+	const struct gpu_op *op;
+	uint32_t at;
+	int rc = 0;
+
+	array_for_each (op, &device->ops) {
+		if (rc || !op->collective || index_map_get(&seen, op->process, &at))
+			continue;
+		rc = index_map_put(&seen, op->process, 0);
+		if (!rc)
+			rc = add_lane(lanes, model, index, op->process);
+	}
+	index_map_free(&seen);
+	if (!rc && lanes->count == first && device->ops.count)
+		rc = add_lane(lanes, model, index, device->ops.items[0].process);
+	if (!rc && lanes->count == first + 1)
+		lanes->items[first].process = MODEL_NONE;
+	return rc;
+}
+
+static int add_track(struct ranks *ranks, const struct model *model, const struct lane *lane, bool compared)
+{
+	const struct device *device = &model->devices.items[lane->device];
 	struct track *track = array_add(&ranks->tracks);
-	const char *name = ranks_text(ranks, model_string(model, model->devices.items[device].name));
+	const char *name = ranks_text(ranks, model_string(model, device->name));
+	uint32_t input = (uint32_t)ranks->inputs.count - 1;
 
 	if (!track || !name)
 		return -ENOMEM;
 	track->member = (struct ranks_member){
 	    .rank = RANKS_NONE,
 	    .input = input,
-	    .device = model->devices.items[device].number,
-	    .pid = pid,
+	    .device = device->number,
+	    .pid = lane->pid,
 	    .path = ranks->inputs.items[input].path,
 	    .device_name = name,
 	};
-	return track_fill(ranks, track, model, device, process);
-}
-
-/* Processes that run collectives on a device, in the order of their first. */
-struct process_list {
-	ARRAY(uint32_t)
-};
-
-static int find_processes(struct process_list *list, const struct device *device)
-{
-	struct index_map seen = {0};
-	const struct gpu_op *op;
-	uint32_t at, *slot;
-	int rc = 0;
-
-	array_for_each (op, &device->ops) {
-		if (rc || !op->collective || index_map_get(&seen, op->process, &at))
-			continue;
-		slot = array_add(list);
-		rc = slot ? index_map_put(&seen, op->process, 0) : -ENOMEM;
-		if (slot)
-			*slot = op->process;
-	}
-	index_map_free(&seen);
-	return rc;
-}
-
-static uint32_t pid_of(const struct model *model, uint32_t process)
-{
-	return process == MODEL_NONE ? 0 : model->processes.items[process].pid;
-}
-
-static int add_device(struct ranks *ranks, const struct model *model, uint32_t input, uint32_t index)
-{
-	const struct device *device = &model->devices.items[index];
-	struct process_list processes = {0};
-	int rc;
-
-	if (!device->ops.count)
-		return 0;
-	rc = find_processes(&processes, device);
-	if (!rc && processes.count < 2) {
-		uint32_t process = processes.count ? processes.items[0] : device->ops.items[0].process;
-
-		/* The device is this rank's alone: whatever runs there is its work. */
-		rc = add_track(ranks, model, input, index, MODEL_NONE, pid_of(model, process));
-	} else {
-		for (size_t i = 0; !rc && i < processes.count; i++)
-			rc = add_track(ranks, model, input, index, processes.items[i],
-			               pid_of(model, processes.items[i]));
-	}
-	array_free(&processes);
-	return rc;
+	return track_fill(ranks, track, model, lane->device, lane->process, compared);
 }
 
 int ranks_add(struct ranks *ranks, const struct model *model, const struct ranks_input *input,
@@ -199,6 +208,8 @@ int ranks_add(struct ranks *ranks, const struct model *model, const struct ranks
 {
 	struct input_state *state = array_add(&ranks->inputs);
 	size_t first = ranks->tracks.count;
+	struct lane_list lanes = {0};
+	const struct lane *lane;
 	int rc = 0;
 
 	if (!state)
@@ -212,10 +223,15 @@ int ranks_add(struct ranks *ranks, const struct model *model, const struct ranks
 	if (!state->path)
 		return error_no_memory(error);
 	for (uint32_t i = 0; !rc && i < model->devices.count; i++)
-		rc = add_device(ranks, model, (uint32_t)ranks->inputs.count - 1, i);
+		rc = find_lanes(&lanes, model, i);
+	array_for_each (lane, &lanes) {
+		if (!rc)
+			rc = add_track(ranks, model, lane, !input->alone || lanes.count > 1);
+	}
 	/* A file that says which rank it is holds one. */
 	if (!rc && ranks->tracks.count == first + 1)
 		ranks->tracks.items[first].member.rank = input->rank;
+	array_free(&lanes);
 	return rc ? error_no_memory(error) : 0;
 }
 
@@ -441,8 +457,13 @@ static int report_causes(struct ranks *ranks, struct ranks_report *report)
 static int note_limits(struct ranks *ranks, struct ranks_report *report)
 {
 	const struct track *track;
+	const char **text;
 	int rc = 0;
 
+	array_for_each (text, &ranks->notes) {
+		if (!rc)
+			rc = note(report, "%s", *text);
+	}
 	array_for_each (track, &ranks->tracks) {
 		const struct input_state *input = &ranks->inputs.items[track->member.input];
 

@@ -30,6 +30,7 @@ struct ranks_input {
 	const char *path;
 	uint32_t rank;       /* as the file says, RANKS_NONE: not known */
 	uint32_t world_size; /* 0: not known */
+	bool alone;          /* the only input: if it holds one rank, nothing will be compared */
 };
 
 /* What made a rank come late. */
@@ -42,7 +43,7 @@ enum late_reason {
 	LATE_BEFORE,   /* it began before the first collective that all ranks have: not known */
 };
 
-/* A part of the waiting. */
+/* A part of the waiting: all of one kind. Thread and detail are those of its largest part. */
 struct ranks_cause {
 	uint32_t late; /* member that came last */
 	uint32_t root; /* member whose cause this is: not `late` if that one was itself kept by another */
@@ -163,6 +164,9 @@ void ranks_free(struct ranks *ranks);
  */
 int ranks_add(struct ranks *ranks, const struct model *model, const struct ranks_input *input,
               struct error *error);
+
+/* Adds a line to the report's notes, for what could not be taken in. Returns 0 or -ENOMEM. */
+int ranks_note(struct ranks *ranks, const char *text);
 
 /*
  * Works out the report; call once, after the last ranks_add. Returns 0 or a negative errno with `error`;

@@ -9,6 +9,8 @@
 #include "ranks/clock.h"
 #include "ranks/ranks.h"
 
+#define STEP_PREFIX "ProfilerStep#" /* how the PyTorch profiler names steps */
+
 enum collective_kind {
 	COLLECTIVE_ALL_REDUCE,
 	COLLECTIVE_ALL_GATHER,
@@ -175,6 +177,9 @@ struct ranks {
 		ARRAY(struct share)
 	} shares;
 	struct {
+		ARRAY(const char *)
+	} notes;
+	struct {
 		ARRAY(char *)
 	} texts;
 	struct index_map text_by_hash;
@@ -185,9 +190,12 @@ const char *ranks_text(struct ranks *ranks, const char *text);
 /* Index of the label, RANKS_NONE if memory ran out. */
 uint32_t ranks_label(struct ranks *ranks, const struct label *label);
 
-/* Fills a track from the operations of one process (MODEL_NONE: all) on one device. Returns 0 or -ENOMEM. */
+/*
+ * Fills a track from the operations of one process (MODEL_NONE: all) on one device; what it was late for only
+ * if it will be compared. Returns 0 or -ENOMEM.
+ */
 int track_fill(struct ranks *ranks, struct track *track, const struct model *model, uint32_t device,
-               uint32_t process);
+               uint32_t process, bool compared);
 void track_free(struct track *track);
 
 /* Moves a time of the track's input to the common clock. */

@@ -2,6 +2,7 @@
 #include "import/decimal.h"
 
 #define EXPONENT_MAX 1000000000 /* larger ones are taken as this: nothing that large fits or is not zero */
+#define SHORT_DIGITS 19         /* any number of so many digits fits 64 bits */
 
 /* Digits, of which the first `whole` stand before the point, times 10^exponent. */
 struct decimal {
@@ -95,12 +96,44 @@ static bool rounds_up(const struct decimal *decimal, size_t point, bool odd)
 	return odd;
 }
 
+/*
+ * What nearly all are: a few digits, a point and no more digits than are wanted. False: it is none of these.
+ */
+static bool scale_short(const char *text, size_t length, int shift, int64_t *value)
+{
+	uint64_t result = 0;
+	int digits = 0;
+	bool point = false;
+
+	if (!length || length > SHORT_DIGITS + 1 || !is_digit(*text))
+		return false;
+	for (size_t i = 0; i < length; i++) {
+		if (is_digit(text[i])) {
+			result = result * 10 + (uint64_t)(text[i] - '0');
+			digits++;
+			shift -= point;
+		} else if (text[i] == '.' && !point) {
+			point = true;
+		} else {
+			return false;
+		}
+	}
+	if (shift < 0 || digits + shift > SHORT_DIGITS)
+		return false;
+	while (shift--)
+		result *= 10;
+	*value = (int64_t)result;
+	return result <= INT64_MAX;
+}
+
 bool decimal_scaled(const char *text, size_t length, int shift, int64_t *value)
 {
 	struct decimal decimal;
 	int64_t point, result = 0;
 	size_t used = 0;
 
+	if (scale_short(text, length, shift, value))
+		return true;
 	if (!parse(text, text + length, &decimal))
 		return false;
 	/* The result is the digits before this one. */
@@ -123,13 +156,20 @@ bool decimal_scaled(const char *text, size_t length, int shift, int64_t *value)
 
 bool decimal_whole(const char *text, size_t length, uint64_t *value)
 {
+	uint64_t result = 0;
+
 	*value = 0;
 	if (!length)
 		return false;
 	for (size_t i = 0; i < length; i++) {
-		if (!is_digit(text[i]) || __builtin_mul_overflow(*value, 10, value) ||
-		    __builtin_add_overflow(*value, (uint64_t)(text[i] - '0'), value))
+		if (!is_digit(text[i]))
+			return false;
+		if (i < SHORT_DIGITS)
+			result = result * 10 + (uint64_t)(text[i] - '0');
+		else if (__builtin_mul_overflow(result, 10, &result) ||
+		         __builtin_add_overflow(result, (uint64_t)(text[i] - '0'), &result))
 			return false;
 	}
+	*value = result;
 	return true;
 }

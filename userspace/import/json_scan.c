@@ -83,7 +83,9 @@ static enum json_token ended(struct json_scan *scan)
 
 static bool is_space(char c)
 {
-	return c == ' ' || c == '\n' || c == '\r' || c == '\t';
+	const uint64_t spaces = 1ULL << ' ' | 1ULL << '\n' | 1ULL << '\r' | 1ULL << '\t';
+
+	return (unsigned char)c <= ' ' && (spaces >> c & 1);
 }
 
 /* The next byte that is no white space, not consumed; -1 at the end. */
@@ -175,10 +177,15 @@ static bool scan_string(struct json_scan *scan, bool keep)
 	return true;
 }
 
+/* Bytes of numbers and names. */
+static const bool word_bytes[256] = {
+    ['0' ... '9'] = true, ['a' ... 'z'] = true, ['A' ... 'Z'] = true, ['.'] = true,
+    ['-'] = true,         ['+'] = true,         ['_'] = true,
+};
+
 static bool is_word(char c)
 {
-	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' ||
-	       c == '-' || c == '+' || c == '_';
+	return word_bytes[(unsigned char)c];
 }
 
 /* Consumes a number or a name. Neither has a delimiter of its own, so at the end of the text it may be cut

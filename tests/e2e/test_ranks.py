@@ -246,6 +246,44 @@ def test_one_broken_file_does_not_spoil_the_others(ctx):
     assert document["ranks"]["missing"] == [2]
 
 
+@limit(120)
+def test_real_collectives(ctx):
+    """
+    A real trace of rank 1 of 2 and a made rank 0: the same on another clock, but with some of its collectives missing,
+    and earlier at half of them, so that rank 1 is the one that comes last there.
+    """
+    source = harness.ROOT.parent / "shared/data/kineto/v100-2rank-ddp-large.json.gz"
+    if not source.exists():
+        raise harness.Skip("the real traces are not there (../shared/data)")
+    draw, offset_us, waits_us = random.Random(1), 6_234_567, 0
+    document = json.loads(gzip.decompress(source.read_bytes()))
+    kernels = sorted((e for e in document["traceEvents"] if e.get("cat") == "kernel" and "nccl" in e["name"]),
+                     key=lambda e: e["ts"])
+    ends = [e["ts"] + e["dur"] + draw.randint(-1, 2) for e in kernels]
+    for before, kernel, end in zip([0] + ends, kernels, ends):
+        room = kernel["ts"] - before
+        if before and room > 2 and draw.random() < 0.5:
+            early = min(room - 1, draw.randint(1, 3000))
+            kernel["ts"] -= early
+            waits_us += early
+        kernel["dur"] = end - kernel["ts"]
+    missing = {id(e) for e in kernels[:37] + kernels[-11:] + [kernels[i] for i in (500, 501, 900, 1500)]}
+    document["traceEvents"] = [e for e in document["traceEvents"] if id(e) not in missing]
+    for event in document["traceEvents"]:
+        if "ts" in event:
+            event["ts"] += offset_us
+    document["distributedInfo"]["rank"] = 0
+    (ctx.folder / "rank0.json").write_text(json.dumps(document))
+    ranks = job_report(ctx, source, ctx.folder / "rank0.json")["ranks"]
+    group, = ranks["groups"]
+    assert group["matched"] == 2020 - len(missing) and group["incomplete"] == len(missing), group
+    # All go by the clock of the first rank.
+    clock = ranks["members"][1]["clock"]
+    assert abs(clock["offset_ns"] + offset_us * 1000) <= clock["error_ns"] <= 20_000, clock
+    assert ranks["slowest"] == 1 and ranks["pattern"] == "steady", ranks["pattern"]
+    assert abs(ranks["members"][0]["wait_ns"] - waits_us * 1000) <= 0.05 * waits_us * 1000, (ranks["members"], waits_us)
+
+
 def test_folder_without_traces(ctx):
     (ctx.folder / "empty").mkdir()
     (ctx.folder / "empty" / "notes.txt").write_text("nothing\n")

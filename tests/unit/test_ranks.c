@@ -751,6 +751,34 @@ Test(ranks, alignment_of_bursts)
 	}
 }
 
+/* No shift holds for even a third of this: each missing record moves the rest by one. */
+Test(ranks, alignment_with_holes_in_bursts)
+{
+	enum { COUNT = 1200, BURST = 40 };
+	static struct clock_mark a[COUNT], b[COUNT];
+	const int64_t offset = -6234567 * (int64_t)US;
+	uint64_t time = START;
+	struct clock_fit fit;
+	size_t kept = 0;
+
+	random_state = 11;
+	for (size_t i = 0; i < COUNT; i++) {
+		bool missing = i < 37 || i == 300 || i == 301 || i == 530 || i == 531 || i == 900;
+
+		time += i % BURST ? 100 * US + random_below(200 * US) : 20 * MS + random_below(MS);
+		a[i] = (struct clock_mark){time - 30 * US, time + random_below(3 * US), 0, 0};
+		if (!missing)
+			b[kept++] = (struct clock_mark){time - 20 * US + (uint64_t)offset,
+			                                time + random_below(3 * US) + (uint64_t)offset, 0, 0};
+	}
+	cr_assert_eq(clock_align(&fit, a, COUNT, b, kept), 1);
+	cr_assert(llabs(fit.offset_ns - offset) <= (int64_t)fit.error_ns, "%ld", (long)fit.offset_ns);
+	cr_assert_geq(fit.pairs * 100, kept * 99);
+	/* The other way round as well. */
+	cr_assert_eq(clock_align(&fit, b, kept, a, COUNT), 1);
+	cr_assert(llabs(fit.offset_ns + offset) <= (int64_t)fit.error_ns, "%ld", (long)fit.offset_ns);
+}
+
 Test(ranks, unrelated_sequences_are_not_aligned)
 {
 	struct clock_mark a[200], b[200];

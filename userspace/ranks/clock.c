@@ -24,6 +24,9 @@
 #define SCREEN_KEPT    64
 #define JUDGE_PAIRS    512
 #define JUDGE_KEPT     8
+#define STRETCH_HALF   128
+#define STRETCH_LEAST  32
+#define GOOD_COST      (TIGHT_NS + 0.01 * CLIP_NS) /* tight, and hardly anything is left unpaired */
 #define ALIKE_SHARE    0.9
 #define SIGMA_OF_MAD   1.4826
 
@@ -99,7 +102,7 @@ static int64_t spread(const struct clock_fit *fit, const struct differences *dif
  * The drift is the slope between the medians of the first and the last third: a few wrong pairs do not move
  * it. It is taken only where it stands out of the noise of those medians.
  */
-static void fit_line(struct clock_fit *fit, const struct differences *differences)
+static void fit_line(struct clock_fit *fit, const struct differences *differences, bool drifts)
 {
 	size_t count = differences->count, third = count / 3;
 	int64_t first, last;
@@ -108,7 +111,8 @@ static void fit_line(struct clock_fit *fit, const struct differences *difference
 	fit->drift = 0;
 	fit->reference_ns = count ? differences->time[count / 2] : 0;
 	fit->offset_ns = median_in(differences, 0, count);
-	if (count < DRIFT_PAIRS || differences->time[count - 1] - differences->time[0] < DRIFT_SPAN_NS)
+	if (!drifts || count < DRIFT_PAIRS ||
+	    differences->time[count - 1] - differences->time[0] < DRIFT_SPAN_NS)
 		return;
 	first = median_in(differences, 0, third);
 	last = median_in(differences, count - third, count);
@@ -156,7 +160,7 @@ int clock_fit_measure(struct clock_fit *fit, const struct clock_mark *a, const s
 			differences_add(&differences, &a[pair[j]], &b[j]);
 	}
 	if (!rc) {
-		fit_line(fit, &differences);
+		fit_line(fit, &differences, true);
 		fit_error(fit, &differences);
 	}
 	differences_free(&differences);
@@ -255,23 +259,32 @@ static size_t smaller(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-/* b[j] belongs to a[j + shift]: judged by at most `most` pairs, spread evenly. False: not that shift. */
-static bool judge_shift(struct search *search, long shift, size_t most, struct trial *trial)
+/* A run of b: all of it, or a part in which hopefully no record is missing. */
+struct stretch {
+	size_t from, to;
+};
+
+/* b[j] belongs to a[j + shift]: judged in a stretch of b by at most `most` pairs, spread evenly. False: not
+ * that shift. */
+static bool judge_shift(struct search *search, const struct stretch *stretch, long shift, size_t most,
+                        struct trial *trial)
 {
-	size_t first = shift < 0 ? (size_t)-shift : 0;
-	size_t a_first = shift < 0 ? 0 : (size_t)shift;
+	long first = shift < -(long)stretch->from ? -shift : (long)stretch->from;
+	long last = (long)search->a_count - shift;
+	size_t least = smaller(search->a_count, stretch->to - stretch->from);
 	size_t overlap, stride, alike = 0, tried = 0;
 	double sum = 0;
 
-	if (first >= search->b_count || a_first >= search->a_count)
+	last = last < (long)stretch->to ? last : (long)stretch->to;
+	if (last <= first)
 		return false;
-	overlap = smaller(search->b_count - first, search->a_count - a_first);
-	if (overlap * 2 < smaller(search->a_count, search->b_count))
+	overlap = (size_t)(last - first);
+	if (overlap * 2 < least)
 		return false;
 	stride = (overlap + most - 1) / most;
 	search->differences.count = 0;
-	for (size_t k = 0; k < overlap; k += stride) {
-		const struct clock_mark *a = &search->a[a_first + k], *b = &search->b[first + k];
+	for (long j = first; j < last; j += (long)stride) {
+		const struct clock_mark *a = &search->a[j + shift], *b = &search->b[j];
 
 		tried++;
 		if (!clock_mark_alike(a, b))
@@ -282,15 +295,15 @@ static bool judge_shift(struct search *search, long shift, size_t most, struct t
 	if ((double)alike < ALIKE_SHARE * (double)tried)
 		return false;
 	*trial = (struct trial){.shift = shift};
-	fit_line(&trial->fit, &search->differences);
+	/* In a short stretch a missing record would pass for drift. */
+	fit_line(&trial->fit, &search->differences, stretch->to - stretch->from == search->b_count);
 	for (size_t i = 0; i < alike; i++) {
 		int64_t off = llabs(residual(&trial->fit, &search->differences, i));
 
 		sum += off < CLIP_NS ? (double)off : CLIP_NS;
 	}
 	/* Of two that fit equally well the one with more in common is right. */
-	trial->cost = (sum / (double)alike + US) *
-	              pow((double)smaller(search->a_count, search->b_count) / (double)overlap, 2);
+	trial->cost = (sum / (double)alike + US) * pow((double)least / (double)overlap, 2);
 	return true;
 }
 
@@ -344,7 +357,8 @@ static bool is_better(const struct trial *trial, const struct trial *best)
 	return llabs(trial->fit.offset_ns) < llabs(best->fit.offset_ns);
 }
 
-static int search_shifts(struct search *search, struct trial *best)
+/* Tries all shifts on a stretch of b; the best ones are then judged on everything. */
+static int search_stretch(struct search *search, const struct stretch *stretch, struct trial *best)
 {
 	struct trials screened = {.most = SCREEN_KEPT}, judged = {.most = JUDGE_KEPT};
 	long from = -(long)smaller(search->b_count - 1, SHIFTS_MOST);
@@ -353,17 +367,40 @@ static int search_shifts(struct search *search, struct trial *best)
 	int rc = 0;
 
 	for (long shift = from; shift <= to; shift++) {
-		if (judge_shift(search, shift, SCREEN_PAIRS, &trial))
+		if (judge_shift(search, stretch, shift, SCREEN_PAIRS, &trial))
 			trials_offer(&screened, &trial);
 	}
 	for (size_t i = 0; i < screened.count; i++) {
-		if (judge_shift(search, screened.items[i].shift, JUDGE_PAIRS, &trial))
+		if (judge_shift(search, stretch, screened.items[i].shift, JUDGE_PAIRS, &trial))
 			trials_offer(&judged, &trial);
 	}
 	for (size_t i = 0; !rc && i < judged.count; i++) {
 		rc = settle(search, &judged.items[i]);
 		if (!rc && is_better(&judged.items[i], best))
 			*best = judged.items[i];
+	}
+	return rc;
+}
+
+/*
+ * Where records are missing in the middle no shift holds for all of the sequence: then a shorter stretch
+ * tells the offset, and pairing by time does the rest.
+ */
+static int search_shifts(struct search *search, struct trial *best)
+{
+	size_t count = search->b_count, quarter = count / 4;
+	const struct stretch stretches[] = {
+	    {0, count},
+	    {2 * quarter - smaller(quarter, STRETCH_HALF), 2 * quarter + smaller(quarter, STRETCH_HALF)},
+	    {quarter - smaller(quarter, STRETCH_HALF), quarter + smaller(quarter, STRETCH_HALF)},
+	    {3 * quarter - smaller(quarter, STRETCH_HALF), 3 * quarter + smaller(quarter, STRETCH_HALF)},
+	};
+	int rc = 0;
+
+	for (size_t i = 0; !rc && i < sizeof(stretches) / sizeof(stretches[0]); i++) {
+		if (i && (stretches[i].to - stretches[i].from < STRETCH_LEAST || best->cost < GOOD_COST))
+			break;
+		rc = search_stretch(search, &stretches[i], best);
 	}
 	return rc;
 }

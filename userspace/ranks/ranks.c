@@ -268,8 +268,8 @@ static int compare_number(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Ranks as the files say, if all do and no two are the same; else the order of the inputs. */
-static int number_ranks(struct ranks *ranks, struct ranks_report *report)
+/* Ranks as the files say, if all do and no two are the same (*known); else the order of the inputs. */
+static int number_ranks(struct ranks *ranks, struct ranks_report *report, bool *is_known)
 {
 	struct {
 		ARRAY(uint32_t)
@@ -302,6 +302,7 @@ static int number_ranks(struct ranks *ranks, struct ranks_report *report)
 		array_for_each (track, &ranks->tracks)
 			track->member.rank = next++;
 	}
+	*is_known = known;
 	return rc;
 }
 
@@ -312,22 +313,14 @@ static int compare_track(const void *a, const void *b)
 	return (x->member.rank > y->member.rank) - (x->member.rank < y->member.rank);
 }
 
-static int find_missing(struct ranks *ranks, struct ranks_report *report)
+static int list_missing(struct ranks *ranks, struct ranks_report *report)
 {
-	const struct input_state *input;
+	bool *there = calloc(report->world_size + 1, sizeof(*there));
 	const struct track *track;
-	bool *there;
-	int rc = 0;
+	int rc = there ? 0 : -ENOMEM;
 
-	array_for_each (input, &ranks->inputs) {
-		if (input->world_size > report->world_size)
-			report->world_size = input->world_size;
-	}
-	there = calloc(report->world_size + 1, sizeof(*there));
-	if (!there)
-		return -ENOMEM;
 	array_for_each (track, &ranks->tracks) {
-		if (track->member.rank < report->world_size)
+		if (there && track->member.rank < report->world_size)
 			there[track->member.rank] = true;
 	}
 	for (uint32_t rank = 0; !rc && rank < report->world_size; rank++) {
@@ -340,6 +333,32 @@ static int find_missing(struct ranks *ranks, struct ranks_report *report)
 	}
 	free(there);
 	return rc;
+}
+
+/* The size of the job, and who of it is not here. */
+static int find_missing(struct ranks *ranks, struct ranks_report *report, bool known)
+{
+	const struct input_state *input;
+	uint32_t least = UINT32_MAX;
+
+	array_for_each (input, &ranks->inputs) {
+		if (!input->world_size)
+			continue;
+		report->world_size =
+		    input->world_size > report->world_size ? input->world_size : report->world_size;
+		least = input->world_size < least ? input->world_size : least;
+	}
+	if (report->world_size && least != report->world_size)
+		return note(report,
+		            "The inputs are of jobs with %u to %u ranks: they may not belong together.",
+		            least, report->world_size);
+	if (known)
+		return list_missing(ranks, report);
+	if (ranks->tracks.count < report->world_size)
+		return note(report,
+		            "The job has %u ranks, of which %zu are given; the inputs do not say which.",
+		            report->world_size, ranks->tracks.count);
+	return 0;
 }
 
 static int copy_text(struct ranks_report *report, const char **text)
@@ -483,13 +502,14 @@ static int note_limits(struct ranks *ranks, struct ranks_report *report)
 
 int ranks_solve(struct ranks *ranks, struct ranks_report *report, struct error *error)
 {
+	bool known = false;
 	int rc;
 
 	*report = (struct ranks_report){.inputs = (uint32_t)ranks->inputs.count, .slowest = RANKS_NONE};
-	rc = number_ranks(ranks, report);
+	rc = number_ranks(ranks, report, &known);
 	array_sort(&ranks->tracks, compare_track);
 	if (!rc)
-		rc = find_missing(ranks, report);
+		rc = find_missing(ranks, report, known);
 	if (!rc)
 		rc = groups_make(ranks);
 	if (!rc)

@@ -199,26 +199,36 @@ static void print_missing(const struct page *page)
 	format_paragraph(page->out, line, page->width, 0, 2);
 }
 
-static void print_basis(const struct page *page)
+static void print_waits(const struct page *page)
 {
 	const struct ranks_report *ranks = page->ranks;
 	char line[512], matched[32], span[FORMAT_FIGURE], waits[FORMAT_FIGURE], charged[FORMAT_FIGURE];
 	char undecided[FORMAT_FIGURE], uncharged[FORMAT_FIGURE];
-	const struct ranks_group *group;
-	const char **note;
 
 	snprintf(
 	    line, sizeof(line),
-	    "%zu ranks from %" PRIu32 " input%s; %s collectives compared over %s. Waits of all ranks: %s; "
-	    "charged to the rank that came last %s, the last ones too close to tell %s, shorter than the "
-	    "error of the clocks %s.",
-	    ranks->members.count, ranks->inputs, ranks->inputs == 1 ? "" : "s",
+	    "%s collectives compared over %s. Waits of all ranks: %s; charged to the rank that came last "
+	    "%s, the last ones too close to tell %s, shorter than the error of the clocks %s.",
 	    format_count(matched, ranks->matched), format_duration(span, ranks->span_ns),
 	    format_duration(waits, ranks->wait_ns),
 	    format_percent(charged, ranks->charged_ns, ranks->wait_ns),
 	    format_percent(undecided, ranks->undecided_ns, ranks->wait_ns),
 	    format_percent(uncharged, ranks->uncharged_ns, ranks->wait_ns));
 	format_paragraph(page->out, line, page->width, 2, 4);
+}
+
+static void print_basis(const struct page *page)
+{
+	const struct ranks_report *ranks = page->ranks;
+	const struct ranks_group *group;
+	const char **note;
+	char line[512];
+
+	snprintf(line, sizeof(line), "%zu ranks from %" PRIu32 " input%s.", ranks->members.count,
+	         ranks->inputs, ranks->inputs == 1 ? "" : "s");
+	format_paragraph(page->out, line, page->width, 2, 4);
+	if (ranks->matched)
+		print_waits(page);
 	array_for_each (group, &ranks->groups) {
 		char transfer[FORMAT_FIGURE];
 
@@ -302,6 +312,8 @@ static void print_members(const struct page *page)
 	fputs("  input, clock\n", page->out);
 	array_for_each (member, &page->ranks->members)
 		print_member(page, member);
+	if (!page->ranks->matched)
+		return;
 	format_paragraph(
 	    page->out,
 	    "waits: in collectives, for the last rank; idle+w.: idle time with those waits in which "

@@ -425,8 +425,10 @@ static int note_operations(struct nsys_loader *loader)
 	int rc = 0;
 
 	if (!loader->ops)
-		return nsys_note(loader,
-		                 "the export holds no GPU operations: record with nsys profile --trace=cuda");
+		return nsys_note(
+		    loader, loader->model->summary.complete
+		                ? "the export holds no GPU operations: record with nsys profile --trace=cuda"
+		                : "no GPU operations could be read");
 	if (loader->negative_ops)
 		rc = nsys_note(loader, "%llu GPU operations end before they start and were taken as instants",
 		               (unsigned long long)loader->negative_ops);

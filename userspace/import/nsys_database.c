@@ -27,15 +27,44 @@ static uint32_t big_endian(const uint8_t *bytes, size_t count)
 	return value;
 }
 
-/* True if the header counts more bytes than the file has. The count is valid only beside its own stamp. */
-static bool header_says_more(const uint8_t *header, uint64_t size)
+static uint32_t page_bytes(const uint8_t *header)
 {
 	uint32_t page = big_endian(header + 16, 2);
-	uint32_t pages = big_endian(header + 28, 4);
 
-	if (page == 1)
-		page = 65536;
-	return !memcmp(header + 24, header + 92, 4) && (uint64_t)page * pages > size;
+	return page == 1 ? 65536 : page;
+}
+
+/* True if a part of the file is not there. The header's count of pages is valid only beside its own stamp. */
+static bool is_cut_off(const uint8_t *header, uint64_t size)
+{
+	uint32_t page = page_bytes(header);
+
+	if (!memcmp(header + 24, header + 92, 4))
+		return (uint64_t)page * big_endian(header + 28, 4) > size;
+	return page && size % page;
+}
+
+static int read_whole_pages(sqlite3_file *file, void *buffer, int amount, sqlite3_int64 offset)
+{
+	const struct nsys_whole_pages *pages = (const struct nsys_whole_pages *)file->pMethods;
+
+	if ((uint64_t)offset + (uint64_t)amount > pages->size)
+		return SQLITE_CORRUPT;
+	return pages->real->xRead(file, buffer, amount, offset);
+}
+
+static void leave_out_part_of_page(struct nsys_database *database)
+{
+	struct nsys_whole_pages *pages = &database->whole_pages;
+	sqlite3_file *file = NULL;
+
+	if (sqlite3_file_control(database->handle, "main", SQLITE_FCNTL_FILE_POINTER, &file) != SQLITE_OK ||
+	    !file || !file->pMethods)
+		return;
+	pages->real = file->pMethods;
+	pages->methods = *pages->real;
+	pages->methods.xRead = read_whole_pages;
+	file->pMethods = &pages->methods;
 }
 
 /* True if `path` with this ending is a file that is not empty. */
@@ -70,7 +99,9 @@ static int look_at_file(struct nsys_database *database, struct error *error)
 	if (length != sizeof(header) || memcmp(header, "SQLite format 3", 16))
 		return error_set(error, -EINVAL, "%s: not an SQLite database", database->path);
 	database->size = (uint64_t)status.st_size;
-	database->truncated = header_says_more(header, database->size);
+	database->truncated = is_cut_off(header, database->size);
+	if (page_bytes(header))
+		database->whole_pages.size = database->size - database->size % page_bytes(header);
 	database->journal =
 	    has_companion(database->path, "-wal") || has_companion(database->path, "-journal");
 	return 0;
@@ -155,10 +186,12 @@ static void restrict_connection(struct nsys_database *database)
 	 * What is left of a shortened file can be read only with the check off that also guards against
 	 * writes to the schema; nothing can be written here anyway.
 	 */
-	if (database->truncated)
+	if (database->truncated) {
 		sqlite3_db_config(handle, SQLITE_DBCONFIG_WRITABLE_SCHEMA, 1, NULL);
-	else
+		leave_out_part_of_page(database);
+	} else {
 		sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+	}
 	sqlite3_exec(handle, "pragma cell_size_check = on; pragma mmap_size = 0", NULL, NULL, NULL);
 	sqlite3_set_authorizer(handle, authorise, NULL);
 }

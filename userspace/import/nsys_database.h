@@ -17,12 +17,23 @@
 
 #include "base/error.h"
 
+/*
+ * What stands in for the methods of a shortened file: of its last page only a part may be there, which cannot
+ * be read, or rows would be made of the zeros in place of the rest.
+ */
+struct nsys_whole_pages {
+	sqlite3_io_methods methods;
+	const sqlite3_io_methods *real;
+	uint64_t size; /* bytes of whole pages */
+};
+
 struct nsys_database {
 	sqlite3 *handle;
 	const char *path; /* the caller's */
 	uint64_t size;    /* bytes of the file */
 	bool truncated;   /* the file is shorter than its header says */
-	bool journal;     /* a write-ahead log or a rollback journal with content lies beside it */
+	struct nsys_whole_pages whole_pages;
+	bool journal; /* a write-ahead log or a rollback journal with content lies beside it */
 };
 
 #define NSYS_COLUMNS 16

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Functions of the C library that --trace=osrt records and that wait, with the system call that they wait in.
+ * (This program's own exports have the system calls themselves.)
  *
  * Functions that mostly work in the kernel instead of waiting there (open, mmap, ioctl …) are left out: how
  * long they took does not say that the thread was blocked.
@@ -41,6 +42,7 @@ static const struct nsys_os_call os_calls[] = {
     {"fread", SYS_read, false},
     {"fread_unlocked", SYS_read, false},
     {"fsync", SYS_fsync, false},
+    {"futex", SYS_futex, false},
     {"getdelim", SYS_read, false},
     {"getline", SYS_read, false},
     {"lockf", SYS_fcntl, false},
@@ -54,6 +56,7 @@ static const struct nsys_os_call os_calls[] = {
     {"pread64", SYS_pread64, false},
     {"preadv", SYS_preadv, false},
     {"pselect", SYS_pselect6, false},
+    {"pselect6", SYS_pselect6, false},
     {"pthread_barrier_wait", SYS_futex, false},
     {"pthread_cond_clockwait", SYS_futex, false},
     {"pthread_cond_timedwait", SYS_futex, false},
@@ -77,6 +80,8 @@ static const struct nsys_os_call os_calls[] = {
     {"recvfrom", SYS_recvfrom, false},
     {"recvmmsg", SYS_recvmmsg, false},
     {"recvmsg", SYS_recvmsg, false},
+    {"rt_sigsuspend", SYS_rt_sigsuspend, false},
+    {"rt_sigtimedwait", SYS_rt_sigtimedwait, false},
     {"select", SYS_select, false},
     {"sem_clockwait", SYS_futex, false},
     {"sem_timedwait", SYS_futex, false},

@@ -251,7 +251,15 @@ static enum wait_kind wait_by_syscall(int32_t syscall)
 		return WAIT_KIND_CHILD;
 	case SYS_fsync:
 	case SYS_fdatasync:
+	case SYS_sync:
+	case SYS_syncfs:
+	case SYS_msync:
 		return WAIT_KIND_DISK;
+	case SYS_flock:
+		return WAIT_KIND_FILE_LOCK;
+#ifdef SYS_pause
+	case SYS_pause:
+#endif
 	case SYS_rt_sigtimedwait:
 	case SYS_rt_sigsuspend:
 		return WAIT_KIND_SIGNAL;

@@ -1,25 +1,30 @@
 # Benchmarks: they print figures and judge nothing.
 
 BENCH_RECORDS ?= 4000000
-SESSION_BENCH_OBJECTS := $(BUILD)/bench/session_bench.o \
-	$(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard userspace/base/*.c userspace/trace/*.c))
+SESSION_BENCHES := $(BUILD)/bench/session_bench $(BUILD)/bench/session_steps
+SESSION_BENCH_PARTS := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard userspace/base/*.c userspace/trace/*.c))
 
 $(BUILD)/bench/%.o: tests/bench/%.c
 	$(call say,CC,$<)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(USER_CFLAGS) $(CFLAGS) -c $< -o $@
 
-$(BUILD)/bench/session_bench: $(SESSION_BENCH_OBJECTS)
+$(SESSION_BENCHES): $(BUILD)/bench/%: $(BUILD)/bench/%.o $(SESSION_BENCH_PARTS)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ -lz -lzstd -o $@
 
 bench-session: $(BUILD)/bench/session_bench
 	$(Q)$< $(BUILD)/bench/session_bench.whyidle $(BENCH_RECORDS)
 
+# How long a report of a large session takes, and of one twice as large.
+ANALYSIS ?= --steps 200000
+bench-analysis: $(BUILD)/whyidle $(BUILD)/bench/session_steps
+	$(Q)python3 tests/bench/analysis.py --build $(BUILD) $(ANALYSIS)
+
 # The whole program under some hundred thousand events a second (root, BPF).
 THROUGHPUT ?= --seconds 10 --rounds 2
 bench-throughput: $(BUILD)/whyidle sim
 	$(Q)python3 tests/bench/throughput.py --build $(BUILD) $(THROUGHPUT)
 
-.PHONY: bench-session bench-throughput
--include $(BUILD)/bench/session_bench.d
+.PHONY: bench-session bench-analysis bench-throughput
+-include $(SESSION_BENCHES:=.d)

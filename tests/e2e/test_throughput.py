@@ -47,8 +47,9 @@ def test_nothing_is_lost_at_full_speed(ctx):
     report = ctx.report()
     assert not any(report["losses"].values()), f"at {rate} events/s: {report['losses']}"
     records = count_records(ctx, "session.whyidle", (b"ping", b"pong"))
-    # Their last switch of all, when they end, is in neither figure for sure.
-    assert switches <= records <= switches + 16, f"{records} records of {switches} switches"
+    # New threads have one record more: until they first run. And Linux 6.18 was seen to leave out the tracepoint for
+    # about one switch a second, which no program can count.
+    assert abs(records - switches) <= 16 + switches / 10000, f"{records} records of {switches} switches"
     gpu, = report["gpus"]
     unknown = sum(c["ns"] for c in gpu["causes"] if c["code"] == "unknown.lost")
     assert not unknown, f"{unknown} ns of idle time are called lost"

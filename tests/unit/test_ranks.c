@@ -603,6 +603,122 @@ Test(ranks, two_processes_on_one_gpu)
 	timeline_end(&line);
 }
 
+/* Takes in the models of the authors' timelines, one input each, and solves. */
+static void solve_lines(struct timeline *lines, unsigned count, struct ranks_report *report)
+{
+	struct ranks *ranks = ranks_new();
+	struct error error = {0};
+
+	for (unsigned r = 0; r < count; r++) {
+		struct ranks_input input = {"rank.json", r, count, count == 1};
+
+		cr_assert_eq(model_finish(&lines[r].model, &error), 0);
+		cr_assert_eq(ranks_add(ranks, &lines[r].model, &input, &error), 0);
+		timeline_end(&lines[r]);
+	}
+	cr_assert_eq(ranks_solve(ranks, report, &error), 0);
+	ranks_free(ranks);
+	check(report);
+}
+
+/* Two ranks are late by the same: nobody can say which was the last, so neither is charged. */
+Test(ranks, two_that_come_last_together)
+{
+	static struct timeline lines[3];
+	struct job job = {.ranks = 3};
+	struct author authors[3];
+	struct ranks_report report;
+
+	random_state = 9;
+	for (unsigned r = 0; r < 3; r++) {
+		timeline_begin(&lines[r]);
+		begin_author(&authors[r], &lines[r], &job, r);
+	}
+	for (unsigned step = 0; step < 40; step++) {
+		uint64_t arrival[3], launch_ns[3];
+
+		for (unsigned r = 0; r < 3; r++)
+			arrival[r] = write_work(&authors[r], r ? PLANT_SLEEP : PLANT_NOTHING, &launch_ns[r]);
+		/* They differ by less than what the ends of the collectives do. */
+		arrival[1] = arrival[2] = arrival[1] > arrival[2] ? arrival[1] : arrival[2];
+		arrival[1 + step % 2] += US;
+		write_together(authors, 3, arrival, launch_ns, ALL_REDUCE, 40);
+	}
+	solve_lines(lines, 3, &report);
+	cr_assert_eq(report.matched, 40);
+	cr_assert_eq(report.charged_ns, 0);
+	cr_assert_eq(report.notable, 0);
+	cr_assert_eq(report.slowest, RANKS_NONE);
+	cr_assert_geq(report.undecided_ns, 40 * (PLANTED - 100 * US));
+	cr_assert_eq(report.groups.items[0].undecided, 40);
+	ranks_report_free(&report);
+}
+
+/* The collective begins right after its launch, other work runs on, but it was its own kernel that it waited
+ * for. */
+Test(ranks, a_late_launch_that_is_not_to_blame)
+{
+	static struct timeline lines[2];
+	struct job job = {.ranks = 2};
+	struct author authors[2];
+	struct ranks_report report;
+	const struct ranks_cause *top;
+
+	random_state = 13;
+	for (unsigned r = 0; r < 2; r++) {
+		timeline_begin(&lines[r]);
+		begin_author(&authors[r], &lines[r], &job, r);
+	}
+	for (unsigned step = 0; step < 40; step++) {
+		uint64_t arrival[2], launch_ns[2];
+
+		for (unsigned r = 0; r < 2; r++) {
+			uint64_t begin = authors[r].free_ns + LAUNCH;
+
+			arrival[r] = write_work(&authors[r], r ? PLANT_SLOW : PLANT_NOTHING, &launch_ns[r]);
+			add_op(&authors[r], begin + 20 * US, arrival[r] + 300 * US,
+			       launch(&authors[r], begin + 15 * US), "other", 9);
+			launch_ns[r] = arrival[r] - 6 * US;
+		}
+		write_together(authors, 2, arrival, launch_ns, ALL_REDUCE, 40);
+	}
+	solve_lines(lines, 2, &report);
+	cr_assert_eq(report.slowest, 1);
+	top = &report.causes.items[0];
+	cr_assert_eq(top->reason, LATE_COMPUTE, "%s %s", late_reason_name(top->reason),
+	             cause_code_name(top->code));
+	cr_assert_geq(top->wait_ns * 100, report.charged_ns * 95);
+	ranks_report_free(&report);
+}
+
+/* Two jobs on one machine that happen to go in step: one has left its collective before the other comes to
+ * its. */
+Test(ranks, collectives_of_two_jobs_are_not_paired)
+{
+	static struct timeline line;
+	struct job job = {.ranks = 2, .one_file = true};
+	struct author authors[2];
+	struct ranks_report report;
+
+	timeline_begin(&line);
+	for (unsigned r = 0; r < 2; r++)
+		begin_author(&authors[r], &line, &job, r);
+	for (unsigned step = 0; step < 40; step++) {
+		for (unsigned r = 0; r < 2; r++) {
+			uint64_t start = START + (step + 1) * 5 * MS + r * 100 * US;
+
+			write_collective(&authors[r], start, start + 50 * US, start - 10 * US, ALL_REDUCE,
+			                 40);
+		}
+	}
+	solve_lines(&line, 1, &report);
+	cr_assert_eq(report.members.count, 2);
+	cr_assert_eq(report.groups.count, 2);
+	cr_assert_eq(report.matched, 0);
+	cr_assert_eq(report.charged_ns, 0);
+	ranks_report_free(&report);
+}
+
 /*
  * Ranks 0 and 1 share a communicator, and so do 1 and 2. Rank 0 is late; so rank 2 waits for rank 1, which is
  * late only because it waited for rank 0. Rank 2 has no collective with rank 0: its clock goes by rank 1.
@@ -612,9 +728,7 @@ Test(ranks, a_wait_that_is_passed_on)
 	static struct timeline lines[3];
 	struct job job = {.ranks = 3, .offset = {0, 6 * (int64_t)MS, -11 * (int64_t)MS}};
 	struct author authors[3];
-	struct ranks *ranks = ranks_new();
 	struct ranks_report report;
-	struct error error = {0};
 	uint64_t passed_on = 0, by_rank[3] = {0};
 	const struct ranks_cause *cause;
 
@@ -637,16 +751,7 @@ Test(ranks, a_wait_that_is_passed_on)
 		write_together(authors + 1, 2, arrival + 1, launch_ns + 1, ALL_GATHER, 100);
 		authors[0].free_ns = authors[1].free_ns;
 	}
-	for (unsigned r = 0; r < 3; r++) {
-		struct ranks_input input = {"rank.json", r, 3, false};
-
-		cr_assert_eq(model_finish(&lines[r].model, &error), 0);
-		cr_assert_eq(ranks_add(ranks, &lines[r].model, &input, &error), 0);
-		timeline_end(&lines[r]);
-	}
-	cr_assert_eq(ranks_solve(ranks, &report, &error), 0);
-	ranks_free(ranks);
-	check(&report);
+	solve_lines(lines, 3, &report);
 	cr_assert_eq(report.groups.count, 2);
 	cr_assert_eq(report.groups.items[0].members, 2);
 	cr_assert_eq(report.groups.items[1].members, 2);

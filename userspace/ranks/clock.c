@@ -8,18 +8,15 @@
 
 #include "base/number.h"
 
-#define US 1000
-#define MS 1000000
-
-#define ERROR_LEAST_NS (1 * US) /* imported traces may count in whole microseconds */
-#define FEW_PAIRS      5        /* fewer do not show their own spread: */
-#define FEW_ERROR_NS   (100 * US)
+#define ERROR_LEAST_NS 1000 /* imported traces may count in whole microseconds */
+#define FEW_PAIRS      5    /* fewer do not show their own spread: */
+#define FEW_ERROR_NS   100000
 #define DRIFT_PAIRS    20
-#define DRIFT_SPAN_NS  (100 * MS)
-#define TIGHT_NS       (200 * US)
-#define TOLERANCE_NS   (200 * US) /* ends of one collective differ by less, unless it is long */
-#define CLIP_NS        (10 * MS)  /* a pair that does not fit counts this much, however far it is off */
-#define SHIFTS_MOST    8192       /* how far the beginnings of two traces may be apart, in collectives */
+#define DRIFT_SPAN_NS  100000000
+#define TIGHT_NS       200000
+#define TOLERANCE_NS   200000   /* ends of one collective differ by less, unless it is long */
+#define CLIP_NS        10000000 /* a pair that does not fit counts this much, however far it is off */
+#define SHIFTS_MOST    8192     /* how far the beginnings of two traces may be apart, in collectives */
 #define SCREEN_PAIRS   64
 #define SCREEN_KEPT    64
 #define JUDGE_PAIRS    512
@@ -104,7 +101,7 @@ static int64_t spread(const struct clock_fit *fit, const struct differences *dif
  */
 static void fit_line(struct clock_fit *fit, const struct differences *differences, bool drifts)
 {
-	size_t count = differences->count, third = count / 3;
+	size_t count = differences->count, third = count / 3, middle;
 	int64_t first, last;
 	double span, noise;
 
@@ -116,7 +113,8 @@ static void fit_line(struct clock_fit *fit, const struct differences *difference
 		return;
 	first = median_in(differences, 0, third);
 	last = median_in(differences, count - third, count);
-	span = (double)(differences->time[count - 1 - third / 2] - differences->time[third / 2]);
+	middle = third / 2;
+	span = (double)(differences->time[count - 1 - middle] - differences->time[middle]);
 	if (span <= 0)
 		return;
 	fit->drift = (double)(last - first) / span;
@@ -124,7 +122,7 @@ static void fit_line(struct clock_fit *fit, const struct differences *difference
 		differences->scratch[i] = residual(fit, differences, i);
 	fit->offset_ns += median_of(differences->scratch, count);
 	noise = SIGMA_OF_MAD * (double)spread(fit, differences) * 1.25 / sqrt((double)third);
-	if (fabs((double)(last - first)) > 5 * noise + US)
+	if (fabs((double)(last - first)) > 5 * noise + ERROR_LEAST_NS)
 		return;
 	fit->drift = 0;
 	fit->offset_ns = median_in(differences, 0, count);
@@ -303,7 +301,7 @@ static bool judge_shift(struct search *search, const struct stretch *stretch, lo
 		sum += off < CLIP_NS ? (double)off : CLIP_NS;
 	}
 	/* Of two that fit equally well the one with more in common is right. */
-	trial->cost = (sum / (double)alike + US) * pow((double)least / (double)overlap, 2);
+	trial->cost = (sum / (double)alike + ERROR_LEAST_NS) * pow((double)least / (double)overlap, 2);
 	return true;
 }
 

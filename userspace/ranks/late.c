@@ -325,6 +325,8 @@ static void mark_notable(struct charging *charging)
 		sum += instance->most_ns;
 		decided += instance->late != RANKS_NONE;
 	}
+	if (!decided)
+		return;
 	array_for_each (turn, &charging->turns) {
 		struct instance *instance = &ranks->groups.items[turn->group].instances.items[turn->instance];
 

@@ -259,17 +259,17 @@ static uint64_t keep_excess(const struct ranks *ranks, struct portion_list *mine
 static int hand_out(const struct portion_list *excess, uint64_t sum, uint64_t ns, uint32_t self,
                     uint32_t compute_label, struct portion_list *shares)
 {
-	const struct share *share, *largest = NULL;
+	const struct share *share, *largest = excess->items;
 	uint64_t given = 0;
 	int rc = 0;
 
 	array_for_each (share, excess) {
-		if (share->ns && (!largest || share->ns > largest->ns))
+		if (share->ns > largest->ns)
 			largest = share;
 	}
 	array_for_each (share, excess) {
-		uint64_t part = (uint64_t)((double)ns * (double)share->ns / (double)sum);
 		bool compute = share->label == LABEL_COMPUTE_MORE && share->root == self;
+		uint64_t part = (uint64_t)((double)ns * (double)share->ns / (double)sum);
 
 		if (share == largest || rc)
 			continue;
@@ -277,12 +277,12 @@ static int hand_out(const struct portion_list *excess, uint64_t sum, uint64_t ns
 		given += part;
 		rc = add_portion(shares, share->root, compute ? compute_label : share->label, part);
 	}
-	if (rc)
-		return rc;
-	return add_portion(shares, largest->root,
-	                   largest->label == LABEL_COMPUTE_MORE && largest->root == self ? compute_label
-	                                                                                 : largest->label,
-	                   ns - given);
+	if (!rc && excess->count) {
+		bool compute = largest->label == LABEL_COMPUTE_MORE && largest->root == self;
+
+		rc = add_portion(shares, largest->root, compute ? compute_label : largest->label, ns - given);
+	}
+	return rc;
 }
 
 int portions_split(struct ranks *ranks, const struct group *group, size_t instance, size_t late, size_t early,

@@ -315,7 +315,7 @@ static int compare_track(const void *a, const void *b)
 
 static int list_missing(struct ranks *ranks, struct ranks_report *report)
 {
-	bool *there = calloc(report->world_size + 1, sizeof(*there));
+	bool *there = calloc((size_t)report->world_size + 1, sizeof(*there));
 	const struct track *track;
 	int rc = there ? 0 : -ENOMEM;
 

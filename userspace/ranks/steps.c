@@ -187,10 +187,14 @@ static const struct group *largest_group(const struct ranks *ranks)
 static int rhythm_steps(struct ranks *ranks, struct ranks_report *report)
 {
 	const struct group *group = largest_group(ranks);
-	size_t count = group && group->instances.count ? group->instances.count - 1 : 0, phase = 0, period;
-	uint64_t *intervals = calloc(count + 1, sizeof(*intervals)), start, number = 0;
+	size_t count, phase = 0, period;
+	uint64_t *intervals, start, number = 0;
 	int rc = 0;
 
+	if (!group || group->instances.count < 2)
+		return 0;
+	count = group->instances.count - 1;
+	intervals = calloc(count, sizeof(*intervals));
 	if (!intervals)
 		return -ENOMEM;
 	for (size_t i = 0; i < count; i++)

@@ -470,9 +470,10 @@ def test_under_sudo_the_bridge_is_accepted(ctx):
 # ---- usage ----
 
 def test_usage_errors(ctx):
-    for argv in (["record"], ["record", "--nonsense", "--", "true"], ["report"], ["report", "a", "b"], ["nonsense"],
+    for argv in (["record"], ["record", "--nonsense", "--", "true"], ["report"], ["nonsense"],
                  ["--nonsense"], ["doctor", "extra"], ["report", "a", "--window", "x"]):
         one_line_error(ctx.run(ctx.whyidle, *argv), 2, "--help|A\\.\\.B")
+    one_line_error(ctx.run(ctx.whyidle, "report", "/nonexistent/a", "/nonexistent/b"), 1, "/nonexistent/a")
     done = ctx.run(ctx.whyidle)
     assert done.status == 2 and "usage" in done.err and not done.out, done
     for argv in (["--help"], ["help"], ["record", "--help"], ["help", "report"], ["doctor", "-h"]):

@@ -9,7 +9,7 @@
 #include "attribute/analysis.h"
 #include "cli/command.h"
 #include "export/formats.h"
-#include "import/import.h"
+#include "cli/load.h"
 #include "model/model.h"
 
 #define NO_FORMAT (-1)
@@ -79,7 +79,7 @@ static int export_file(const char *input, const char *output, int format, struct
 	const struct analysis_options whole = {.device = -1};
 	struct analysis analysis = {0};
 	struct model model = {0};
-	int err = import_load(&model, input, NULL, error);
+	int err = load_model(&model, input, error);
 
 	if (!err)
 		err = analysis_run(&analysis, &model, &whole, error);

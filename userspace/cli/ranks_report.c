@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "attribute/analysis.h"
-#include "import/import.h"
+#include "cli/load.h"
 #include "model/model.h"
 #include "report/format.h"
 #include "report/report.h"
@@ -89,7 +89,7 @@ static int read_all(struct run *run, const struct inputs *inputs, struct error *
 		struct error problem = {0};
 		struct model model = {0};
 
-		err = import_load(&model, *path, NULL, &problem);
+		err = load_model(&model, *path, &problem);
 		if (!err)
 			err = take_in(run, &model, *path, &problem);
 		else if (err != -ENOMEM)

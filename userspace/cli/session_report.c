@@ -7,7 +7,7 @@
 
 #include "attribute/analysis.h"
 #include "cli/ranks_report.h"
-#include "import/import.h"
+#include "cli/load.h"
 #include "model/model.h"
 #include "report/report.h"
 
@@ -95,7 +95,7 @@ int session_report_print(const char *path, const struct session_report_options *
 	struct model model = {0};
 	int err;
 
-	err = import_load(&model, path, NULL, error);
+	err = load_model(&model, path, error);
 	if (!err)
 		err = choose(&model, options, &chosen, error);
 	if (!err)

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "cli/load.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+#define FIRST_NS       1000000000ULL /* what takes less needs no line */
+#define EVERY_NS       100000000ULL
+#define WIDTH          30 /* characters of the bar */
+#define NAME_MAX_SHOWN 40
+
+struct line {
+	const char *name; /* of the file, without its folder */
+	uint64_t next_ns;
+	bool shown;
+};
+
+static void show(void *context, uint64_t done, uint64_t total)
+{
+	struct line *line = context;
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	char bar[WIDTH + 1] = "";
+	double share;
+
+	if (now < line->next_ns)
+		return;
+	line->next_ns = now + EVERY_NS;
+	line->shown = true;
+	fprintf(stderr, "\r\033[Kwhyidle: reading ");
+	for (const char *c = line->name; *c && c - line->name < NAME_MAX_SHOWN; c++)
+		fputc((unsigned char)*c < 0x20 || *c == 0x7f ? '?' : *c, stderr);
+	if (!total) {
+		fprintf(stderr, ", %.0f MB", done / 1e6);
+		return;
+	}
+	share = done < total ? (double)done / total : 1;
+	memset(bar, '#', (size_t)(share * WIDTH));
+	fprintf(stderr, " [%-*s] %3.0f %% of %.0f MB", WIDTH, bar, share * 100, total / 1e6);
+}
+
+int load_model(struct model *model, const char *path, struct error *error)
+{
+	const char *slash = strrchr(path, '/');
+	struct line line = {.name = slash ? slash + 1 : path,
+	                    .next_ns = clock_ns(CLOCK_MONOTONIC) + FIRST_NS};
+	struct import_progress progress = {isatty(STDERR_FILENO) ? show : NULL, &line};
+	int rc = import_load(model, path, &progress, error);
+
+	if (line.shown)
+		fputs("\r\033[K", stderr);
+	return rc;
+}

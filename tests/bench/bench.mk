@@ -26,5 +26,14 @@ THROUGHPUT ?= --seconds 10 --rounds 2
 bench-throughput: $(BUILD)/whyidle sim
 	$(Q)python3 tests/bench/throughput.py --build $(BUILD) $(THROUGHPUT)
 
-.PHONY: bench-session bench-analysis bench-throughput
--include $(SESSION_BENCHES:=.d)
+# Opening traces of the PyTorch profiler: IMPORTS='TRACE...', or one of 2.3 GB is made up.
+IMPORTS ?= --operations 5000000
+$(BUILD)/bench/make_kineto: $(BUILD)/bench/make_kineto.o
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ -o $@
+
+bench-import: $(BUILD)/whyidle $(BUILD)/bench/make_kineto
+	$(Q)python3 tests/bench/imports.py --build $(BUILD) $(IMPORTS)
+
+.PHONY: bench-session bench-analysis bench-import bench-throughput
+-include $(SESSION_BENCHES:=.d) $(BUILD)/bench/make_kineto.d

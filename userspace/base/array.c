@@ -19,3 +19,15 @@ void *array_grow(void **items, size_t *count, size_t *capacity, size_t size)
 	}
 	return memset((char *)*items + (*count)++ * size, 0, size);
 }
+
+void qsort_items(void *items, size_t count, size_t size, int (*compare)(const void *, const void *))
+{
+	for (size_t i = 1; i < count; i++) {
+		const char *item = (const char *)items + i * size;
+
+		if (compare(item - size, item) > 0) {
+			qsort(items, count, size, compare);
+			return;
+		}
+	}
+}

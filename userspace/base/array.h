@@ -34,13 +34,9 @@ void *array_grow(void **items, size_t *count, size_t *capacity, size_t size);
 #define array_sort(array, compare)                                                                           \
 	qsort_items((array)->items, (array)->count, sizeof(*(array)->items), compare)
 
-/* qsort that allows an empty array without items. */
-static inline void qsort_items(void *items, size_t count, size_t size,
-                               int (*compare)(const void *, const void *))
-{
-	if (count > 1)
-		qsort(items, count, size, compare);
-}
+/* qsort that allows an empty array without items, and leaves one alone that is in order: most are nearly
+ * always. */
+void qsort_items(void *items, size_t count, size_t size, int (*compare)(const void *, const void *));
 
 #define array_free(array)                                                                                    \
 	do {                                                                                                 \

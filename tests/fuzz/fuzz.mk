@@ -3,24 +3,30 @@
 # can be given to the fuzzer as its argument.
 
 FUZZ_SECONDS ?= 60
-FUZZERS := fuzz_session fuzz_ring
+FUZZERS := fuzz_session fuzz_ring fuzz_nsys
 FUZZ_CFLAGS := $(USER_CFLAGS) -O1 -g -fno-omit-frame-pointer \
 	-fsanitize=address,undefined -fno-sanitize-recover=undefined
 FUZZ_OBJECTS := $(patsubst %.c,$(BUILD)/fuzz/%.o,$(wildcard userspace/base/*.c userspace/trace/*.c \
-	userspace/collect/pure_*.c))
+	userspace/model/*.c userspace/import/*.c userspace/attribute/*.c userspace/collect/pure_*.c))
+FUZZ_LIBRARIES := -lz -lzstd -lsqlite3 -lm
 
 $(BUILD)/fuzz/%.o: %.c
 	$(call say,CC-FUZZ,$<)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CLANG) $(FUZZ_CFLAGS) -fsanitize=fuzzer-no-link -c $< -o $@
 
+$(BUILD)/fuzz/userspace/model/wait.o: $(SYSCALL_TABLE)
+
 $(FUZZERS:%=$(BUILD)/fuzz/%): $(BUILD)/fuzz/%: $(BUILD)/fuzz/tests/fuzz/%.o $(FUZZ_OBJECTS)
 	$(call say,LINK,$@)
-	$(Q)$(CLANG) -fsanitize=fuzzer,address,undefined $^ -lz -lzstd -o $@
+	$(Q)$(CLANG) -fsanitize=fuzzer,address,undefined $^ $(FUZZ_LIBRARIES) -o $@
 
 $(FUZZERS:%=$(BUILD)/fuzz/%_corpus): $(BUILD)/fuzz/%_corpus: $(BUILD)/fuzz/tests/fuzz/%_corpus.o $(FUZZ_OBJECTS)
 	$(call say,LINK,$@)
-	$(Q)$(CLANG) -fsanitize=address,undefined $^ -lz -lzstd -o $@
+	$(Q)$(CLANG) -fsanitize=address,undefined $^ $(FUZZ_LIBRARIES) -o $@
+
+# Opening a database takes its time.
+SMOKE_RUNS = $(if $(filter fuzz_nsys,$*),3000,20000)
 
 FUZZ_OPTIONS = -max_len=65536 -rss_limit_mb=1024 -verbosity=0 -artifact_prefix=$(BUILD)/fuzz/$*-
 
@@ -32,9 +38,9 @@ $(FUZZERS:%=run-%): run-%: $(BUILD)/fuzz/% $(BUILD)/fuzz/%_corpus
 $(FUZZERS:%=smoke-%): smoke-%: $(BUILD)/fuzz/% $(BUILD)/fuzz/%_corpus
 	$(Q)rm -rf $(BUILD)/fuzz/$*-seeds && mkdir -p $(BUILD)/fuzz/$*-seeds
 	$(Q)$(BUILD)/fuzz/$*_corpus $(BUILD)/fuzz/$*-seeds
-	$(Q)$(BUILD)/fuzz/$* $(FUZZ_OPTIONS) -seed=1 -runs=20000 $(BUILD)/fuzz/$*-seeds 2> $(BUILD)/fuzz/$*.log || \
+	$(Q)$(BUILD)/fuzz/$* $(FUZZ_OPTIONS) -seed=1 -runs=$(SMOKE_RUNS) $(BUILD)/fuzz/$*-seeds 2> $(BUILD)/fuzz/$*.log || \
 		{ cat $(BUILD)/fuzz/$*.log; exit 1; }
-	$(Q)echo '$*: 20000 inputs'
+	$(Q)echo '$*: $(SMOKE_RUNS) inputs'
 
 fuzz: $(FUZZERS:%=run-%)
 

@@ -363,14 +363,20 @@ Test(attribute, no_scheduler_data_is_said)
 	line.model.has_sched = false;
 	line.model.threads.items[main_thread].tracked = false;
 	scope = array_add(&line.model.threads.items[main_thread].scopes);
-	*scope = (struct scope){1 * MS, 30 * MS, model_add_string(&line.model, "ProfilerStep#3", 14),
-	                        SCOPE_ANNOTATION};
+	*scope = (struct scope){.start_ns = 1 * MS,
+	                        .end_ns = 30 * MS,
+	                        .name = model_add_string(&line.model, "ProfilerStep#3", 14),
+	                        .kind = SCOPE_ANNOTATION};
 	scope = array_add(&line.model.threads.items[main_thread].scopes);
-	*scope = (struct scope){2 * MS, 29 * MS, model_add_string(&line.model, "train.py(7): step", 17),
-	                        SCOPE_PYTHON};
+	*scope = (struct scope){.start_ns = 2 * MS,
+	                        .end_ns = 29 * MS,
+	                        .name = model_add_string(&line.model, "train.py(7): step", 17),
+	                        .kind = SCOPE_PYTHON};
 	scope = array_add(&line.model.threads.items[main_thread].scopes);
-	*scope =
-	    (struct scope){11 * MS, 12 * MS, model_add_string(&line.model, "aten::item", 10), SCOPE_OPERATOR};
+	*scope = (struct scope){.start_ns = 11 * MS,
+	                        .end_ns = 12 * MS,
+	                        .name = model_add_string(&line.model, "aten::item", 10),
+	                        .kind = SCOPE_OPERATOR};
 	timeline_call(&line, main_thread, "cudaMalloc", 12 * MS, 14 * MS, 0);
 	end_gap();
 	timeline_analyse(&line);

@@ -232,7 +232,10 @@ static void make_starved(struct timeline *timeline)
 	timeline_pipe(timeline, main, 220 * US, 900 * US, 910 * US, worker);
 	timeline_kernel(timeline, main, 950 * US, 960 * US, 1060 * US + 1);
 	scope = array_add(&model->threads.items[main].scopes);
-	*scope = (struct scope){90 * US, 940 * US, model_add_string(model, "step", 4), SCOPE_ANNOTATION};
+	*scope = (struct scope){.start_ns = 90 * US,
+	                        .end_ns = 940 * US,
+	                        .name = model_add_string(model, "step", 4),
+	                        .kind = SCOPE_ANNOTATION};
 	model->processes.items[model->threads.items[worker].process].comm = model->threads.items[worker].comm;
 	model->devices.items[0].number = 3;
 	model->devices.items[0].name = model_add_string(model, "Test GPU", 8);

@@ -9,8 +9,8 @@
 /* A synchronising call that is still not back this long after the GPU fell idle waits for something else. */
 #define SYNC_RETURN_NS 500000
 
-/* How many scopes are looked at for one that encloses a moment: nesting is far less deep than this. */
-#define SCOPE_LOOK_BACK 4096
+/* How many scopes around a moment are looked at: nesting is far less deep than this. */
+#define SCOPE_DEPTH 4096
 
 enum cause_code call_cause(const struct call *call)
 {
@@ -85,6 +85,7 @@ static void run_sampled(struct walk *walk, uint32_t thread, const struct sample 
 static void scopes_at(const struct thread *thread, uint64_t time_ns, uint32_t *python, uint32_t *named)
 {
 	size_t low = 0, high = thread->scopes.count;
+	uint32_t at;
 
 	*python = *named = 0;
 	while (low < high) {
@@ -95,13 +96,14 @@ static void scopes_at(const struct thread *thread, uint64_t time_ns, uint32_t *p
 		else
 			low = middle + 1;
 	}
-	/* Scopes nest: going back from here, the first one that is still open is the innermost. */
-	for (size_t steps = 0; low > 0 && steps < SCOPE_LOOK_BACK && !(*python && *named); steps++) {
-		const struct scope *scope = &thread->scopes.items[--low];
+	at = low ? (uint32_t)low - 1 : MODEL_NONE;
+	for (size_t steps = 0; at != MODEL_NONE && steps < SCOPE_DEPTH && !(*python && *named); steps++) {
+		const struct scope *scope = &thread->scopes.items[at];
 		uint32_t *slot = scope->kind == SCOPE_PYTHON ? python : named;
 
 		if (scope->end_ns > time_ns && !*slot)
 			*slot = scope->name;
+		at = scope->outer;
 	}
 }
 

@@ -355,7 +355,7 @@ static int add_scope(struct kineto_loader *loader, struct kineto_event *event, e
 	scope = array_add(&loader->model->threads.items[thread].scopes);
 	if (!scope)
 		return -ENOMEM;
-	*scope = (struct scope){start, end, name, kind};
+	*scope = (struct scope){.start_ns = start, .end_ns = end, .name = name, .kind = kind};
 	loader->scopes++;
 	see_time(loader, start, end);
 	return 0;

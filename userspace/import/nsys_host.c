@@ -278,7 +278,8 @@ static int load_scope(struct nsys_loader *loader, const struct nsys_table *table
 	scope = name == MODEL_NONE ? NULL : array_add(&loader->model->threads.items[index].scopes);
 	if (!scope)
 		return -ENOMEM;
-	*scope = (struct scope){(uint64_t)start, (uint64_t)end, name, kind};
+	*scope =
+	    (struct scope){.start_ns = (uint64_t)start, .end_ns = (uint64_t)end, .name = name, .kind = kind};
 	return 0;
 }
 

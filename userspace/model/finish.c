@@ -301,6 +301,20 @@ static int name_thread(struct model *model, struct thread *thread)
 	return thread->comm == MODEL_NONE ? -ENOMEM : 0;
 }
 
+/* Every scope that is open at some moment is on the way outwards from the last one that began before. */
+static void nest_scopes(struct thread *thread)
+{
+	struct scope *scopes = thread->scopes.items;
+	uint32_t open = MODEL_NONE;
+
+	for (uint32_t i = 0; i < thread->scopes.count; i++) {
+		while (open != MODEL_NONE && scopes[open].end_ns <= scopes[i].start_ns)
+			open = scopes[open].outer;
+		scopes[i].outer = open;
+		open = i;
+	}
+}
+
 static int finish_thread(struct thread *thread, struct classifier *classifier)
 {
 	struct offcpu *offcpu;
@@ -310,6 +324,7 @@ static int finish_thread(struct thread *thread, struct classifier *classifier)
 	array_sort(&thread->samples, compare_sample);
 	array_sort(&thread->overhead, compare_overhead);
 	array_sort(&thread->scopes, compare_scope);
+	nest_scopes(thread);
 	trim_offcpu(thread);
 	array_for_each (offcpu, &thread->offcpu) {
 		if (classify_offcpu(classifier, offcpu))

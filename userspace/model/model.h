@@ -71,8 +71,9 @@ enum scope_kind {
 /* A named stretch of host code, from imported traces: it names what a thread did before a late launch. */
 struct scope {
 	uint64_t start_ns, end_ns;
-	uint32_t name; /* string id */
-	uint32_t kind; /* enum scope_kind */
+	uint32_t name;  /* string id */
+	uint32_t kind;  /* enum scope_kind */
+	uint32_t outer; /* index of the one that was open when it began, MODEL_NONE; set by model_finish */
 };
 
 /* Time inside a call that CUPTI accounts for by itself: its own work, or the driver loading and compiling

@@ -97,8 +97,8 @@ def make_random(path, seed):
     for _ in range(dice.randrange(1, 80)):
         kind = dice.choice(("KERNEL", "KERNEL", "MEMCPY", "MEMSET"))
         begin = start + dice.randrange(200) * step
-        export.operation(kind, begin, begin + dice.randrange(-1, 6) * step, dice.choice((0, 0, 3)), dice.choice((7, 13)),
-                         dice.randrange(1, 50), dice.choice((7, 8)), dice.choice((3, 4, 5, 6)))
+        export.operation(kind, begin, begin + dice.randrange(-1, 6) * step, dice.choice((0, 0, 3)),
+                         dice.choice((7, 13)), dice.randrange(1, 50), dice.choice((7, 8)), dice.choice((3, 4, 5, 6)))
     if dice.random() < 0.5:
         export.sql("create index by_end on CUPTI_ACTIVITY_KIND_KERNEL (end, start, deviceId, streamId)")
     return export.close()
@@ -114,8 +114,8 @@ def test_figures_of_random_exports(ctx):
         assert {str(gpu["device"]) for gpu in report["gpus"]} == set(wanted), f"seed {seed}"
         for gpu in report["gpus"]:
             values = wanted[str(gpu["device"])]
-            mine = (gpu["window"]["start_ns"], gpu["window"]["end_ns"], gpu["busy_ns"], gpu["idle_ns"], gpu["gap_count"],
-                    gpu["op_count"], gpu["compute_busy_ns"], gpu["idle_by_launch_ns"])
+            mine = (gpu["window"]["start_ns"], gpu["window"]["end_ns"], gpu["busy_ns"], gpu["idle_ns"],
+                    gpu["gap_count"], gpu["op_count"], gpu["compute_busy_ns"], gpu["idle_by_launch_ns"])
             theirs = (values["window_start_ns"], values["window_end_ns"], values["busy_ns"], values["idle_ns"],
                       values["gaps"], values["gpu_ops"], values["compute_busy_ns"], values["idle_by_class_ns"])
             assert mine == theirs, f"seed {seed}, device {gpu['device']}: {mine}, reference {theirs}"

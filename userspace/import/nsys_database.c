@@ -132,7 +132,7 @@ static char *make_uri(const char *path)
 			*end++ = (char)byte;
 		}
 	}
-	strcpy(end, ending);
+	memcpy(end, ending, sizeof(ending));
 	return uri;
 }
 

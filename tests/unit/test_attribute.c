@@ -382,7 +382,7 @@ Test(attribute, no_scheduler_data_is_said)
 	timeline_analyse(&line);
 	assert_ns(CAUSE_UNKNOWN_NO_SCHED, ROLE_LAUNCHER, HOST_PART - 2 * MS);
 	assert_ns(CAUSE_HOST_CUDA_ALLOC, ROLE_LAUNCHER, 2 * MS);
-	/* Named by what encloses the moment before the launch, not by what was over by then. */
+	/* The larger part, after the allocation, is named by what is open in its middle. */
 	cr_assert_str_eq(timeline_top(&line)->detail.function, "ProfilerStep#3");
 	cr_assert_str_eq(timeline_top(&line)->detail.python, "train.py(7): step");
 }

@@ -107,8 +107,7 @@ static void scopes_at(const struct thread *thread, uint64_t time_ns, uint32_t *p
 	}
 }
 
-/* What ran is not known: at most that the queue had been drained, and the names around the end of the
- * stretch. */
+/* What ran is not known: at most that the queue had been drained, and what was open in its middle. */
 static void run_unscheduled(struct walk *walk, uint32_t index, uint64_t from_ns, uint64_t to_ns)
 {
 	const struct thread *thread = &walk->model->threads.items[index];
@@ -118,7 +117,7 @@ static void run_unscheduled(struct walk *walk, uint32_t index, uint64_t from_ns,
 		leaf.code = CAUSE_HOST_SYNC_THEN_SERIAL;
 		leaf.confidence = CONFIDENCE_MEDIUM;
 	}
-	scopes_at(thread, to_ns - 1, &leaf.python, &leaf.function);
+	scopes_at(thread, from_ns + (to_ns - from_ns) / 2, &leaf.python, &leaf.function);
 	walk_emit(walk, leaf);
 }
 

@@ -67,8 +67,12 @@ def check_plant(ctx, name):
 def test_starved_by_loader_workers(ctx):
     truth, gpu = check_plant(ctx, "loader_starved")
     top = next(c for c in gpu["causes"] if cause_key(c) == "host.user_code@worker")
-    workers = {t["tid"] for t in truth["threads"] if t["role"] == "worker"}
-    assert {t["tid"] for t in top["threads"]} == workers, f"not both workers are named: {top['threads']}"
+    named = {t["tid"]: t["ns"] for t in top["threads"]}
+    workers = [t["tid"] for t in truth["threads"] if t["role"] == "worker"]
+    # A busy machine can make one of them always the later one; but each gets its own part, by name.
+    for tid, planted in zip(workers, truth["planted_by_worker_ns"], strict=True):
+        error = abs(named.get(tid, 0) - planted)
+        assert error <= TIME_ERROR * truth["planted_ns"], f"{tid}: {named.get(tid)} ns, planted {planted} of {truth}"
 
 
 @limit(150)

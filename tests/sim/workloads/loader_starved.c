@@ -15,6 +15,8 @@
  *
  *	planted_ns    the worker ran decode_batch
  *	contended_ns  the worker had no CPU
+ *	planted_by_worker_ns   the same for each worker, in the order of the list of threads: where the
+ *	                       batches of one are always ready by the time main has had the other's, it is 0
  *	waited_ns     all GPU idle time within main's waits: planted, contended, and handing the batch over
  */
 #include <errno.h>
@@ -299,6 +301,7 @@ static void split_idle(void *context, uint64_t start_ns, uint64_t end_ns)
 static void settle(struct workload *workload, const struct wait_record *waits, size_t count)
 {
 	struct split total = {0};
+	double by_worker[WORKERS] = {0};
 	uint64_t waited = 0;
 
 	for (size_t i = 0; i < count; i++) {
@@ -309,13 +312,18 @@ static void settle(struct workload *workload, const struct wait_record *waits, s
 		uint64_t end = waits[i].end_ns < decode_end ? waits[i].end_ns : decode_end;
 
 		total.head = head;
+		by_worker[head->index % WORKERS] -= total.ran_ns;
 		if (start < end)
 			each_idle(workload, start, end, split_idle, &total);
+		by_worker[head->index % WORKERS] += total.ran_ns;
 		waited += idle_within(workload, waits[i].start_ns, waits[i].end_ns);
 	}
 	workload->planted_ns = (uint64_t)total.ran_ns;
 	workload->contended_ns = total.waited_ns > 0 ? (uint64_t)total.waited_ns : 0;
-	snprintf(workload->extra, sizeof(workload->extra), ", \"waited_ns\": %" PRIu64, waited);
+	_Static_assert(WORKERS == 2, "the list of planted_by_worker_ns");
+	snprintf(workload->extra, sizeof(workload->extra),
+	         ", \"planted_by_worker_ns\": [%.0f, %.0f], \"waited_ns\": %" PRIu64, by_worker[0],
+	         by_worker[1], waited);
 }
 
 struct training {

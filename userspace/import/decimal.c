@@ -122,8 +122,10 @@ static bool scale_short(const char *text, size_t length, int shift, int64_t *val
 		return false;
 	while (shift--)
 		result *= 10;
+	if (result > INT64_MAX)
+		return false;
 	*value = (int64_t)result;
-	return result <= INT64_MAX;
+	return true;
 }
 
 bool decimal_scaled(const char *text, size_t length, int shift, int64_t *value)

@@ -74,6 +74,7 @@ static bool read_device(struct reader *reader)
 	enum json_token token;
 
 	name->length = 0;
+	name->escaped = false;
 	while ((token = json_scan_next(scan)) == JSON_KEY) {
 		bool is_id = key_is(scan, "id"), is_name = key_is(scan, "name");
 
@@ -168,11 +169,16 @@ static bool read_members(struct reader *reader)
 static bool read_document(struct reader *reader)
 {
 	enum json_token token = json_scan_next(&reader->scan);
+	bool goes_on;
 
 	if (token == JSON_OBJECT)
 		return read_members(reader);
-	if (token == JSON_ARRAY)
-		return read_events(reader);
+	if (token == JSON_ARRAY) {
+		goes_on = read_events(reader);
+		/* Any JSON can be an array: it takes an event to tell. */
+		reader->has_events = reader->loader.recognised;
+		return goes_on;
+	}
 	return pass_over(&reader->scan, token);
 }
 

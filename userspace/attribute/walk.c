@@ -131,12 +131,9 @@ void walk_thread(struct walk *walk, uint32_t index, uint64_t from_ns, uint64_t t
 	uint64_t cursor = from_ns;
 	size_t at;
 
-	if (!thread->tracked) {
-		/* Without scheduler data calls are still certain; what lies between them is not known. */
-		if (walk->model->has_sched)
-			blame_unknown(walk, index, from_ns, to_ns, unrecorded_cause(walk->model));
-		else
-			walk_running(walk, index, from_ns, to_ns);
+	/* Without scheduler data calls and traced waits are still certain; walk_running says what is not. */
+	if (!thread->tracked && walk->model->has_sched) {
+		blame_unknown(walk, index, from_ns, to_ns, unrecorded_cause(walk->model));
 		return;
 	}
 	if (cursor < thread->start_ns) {

@@ -18,8 +18,9 @@ static int find_word(const struct word *words, size_t count, const struct json_s
 	for (size_t i = 0; i < count; i++) {
 		const char *text = words[i].text;
 
-		if ((*text | 0x20) == (*scan->text | 0x20) && !strncasecmp(text, scan->text, scan->length) &&
-		    !text[scan->length])
+		/* The text may hold zero bytes, so its length is asked first. */
+		if ((*text | 0x20) == (*scan->text | 0x20) && strlen(text) == scan->length &&
+		    !strncasecmp(text, scan->text, scan->length))
 			return words[i].value;
 	}
 	return other;

@@ -7,6 +7,7 @@ BUILD    ?= build
 CLANG    ?= clang
 CC       := $(if $(filter default,$(origin CC)),gcc,$(CC))
 PREFIX   ?= /usr/local
+DOCUMENTS = $(PREFIX)/share/doc/whyidle
 VERSION  := $(shell cat userspace/version 2>/dev/null || echo 0)
 
 Q        := $(if $(V),,@)
@@ -40,14 +41,22 @@ help:
 	@echo 'make test       every test that this machine can run'
 	@echo 'make            build $(BUILD)/whyidle'
 	@echo 'make deps       install the packages that are missing (Debian, Ubuntu)'
-	@echo 'make install    to $$(DESTDIR)$(PREFIX)'
-	@echo 'make unit e2e sim check-abi check-vmlinux lint format golden veristat clean'
+	@echo 'make install    the program and its documents to $$(DESTDIR)$(PREFIX)'
+	@echo 'make lint       style and static checks, as far as their tools are installed'
+	@echo 'make clean      remove $(BUILD)'
+	@echo
+	@echo 'parts of make test:  $(TEST_SUITES)'
+	@echo 'others:              sim golden format fuzz bench-session bpf-bench veristat'
+	@echo 'variables:           V=1 CC=clang STATIC=1 BUILD=folder PREFIX=folder DESTDIR=folder'
 
 deps:
 	$(Q)./.ci/deps
 
 install: all
 	$(Q)install -D -m 755 $(BUILD)/whyidle $(DESTDIR)$(PREFIX)/bin/whyidle
+	$(Q)install -d $(DESTDIR)$(DOCUMENTS)/docs
+	$(Q)install -m 644 README.md CHANGELOG.md LICENSE $(DESTDIR)$(DOCUMENTS)
+	$(Q)install -m 644 $(wildcard docs/*.md docs/*.json) $(DESTDIR)$(DOCUMENTS)/docs
 
 clean:
 	$(Q)rm -rf $(BUILD)

@@ -14,8 +14,7 @@
 #define STREAMS  4
 
 static const char *const kernels[] = {
-    "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>, "
-    "at::detail::Array<char*, 1> >(int)",
+    "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>, char*>(int)",
     "ampere_sgemm_128x64_tn",
     "void cudnn::bn_fw_tr_1C11_kernel_NCHW<float, float, 512, true, 1, true>(cudnnTensorStruct)",
     "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)",

@@ -3,7 +3,7 @@
 # can be given to the fuzzer as its argument.
 
 FUZZ_SECONDS ?= 60
-FUZZERS := fuzz_session fuzz_ring fuzz_nsys fuzz_kineto
+FUZZERS := fuzz_session fuzz_ring fuzz_nsys fuzz_kineto fuzz_json
 FUZZ_CFLAGS := $(USER_CFLAGS) -O1 -g -fno-omit-frame-pointer \
 	-fsanitize=address,undefined -fno-sanitize-recover=undefined
 FUZZ_OBJECTS := $(patsubst %.c,$(BUILD)/fuzz/%.o,$(wildcard userspace/base/*.c userspace/trace/*.c \

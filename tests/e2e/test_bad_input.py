@@ -255,9 +255,12 @@ def test_unwritable_output(ctx):
 @limit(90)
 @needs("namespace", "bpf")
 def test_full_disk(ctx):
+    # First what has room enough, then what has not: more than a megabyte a second, then the GPU again.
+    healthy, flood = ctx.sim("healthy"), ctx.sim("many_events")
     script = f"""
-        mount -t tmpfs -o size=48k tmpfs {ctx.folder} && cd {ctx.folder} || exit 99
-        {ctx.whyidle} record -q --no-report -o s.whyidle -- {ctx.sim("healthy")} --seconds 3
+        mount -t tmpfs -o size=600k tmpfs {ctx.folder} && cd {ctx.folder} || exit 99
+        {ctx.whyidle} record -q --no-report -o s.whyidle -- sh -c \\
+            "{healthy} --seconds 1; {flood} --rate 0 --seconds 1 > /dev/null; {healthy} --seconds 0.5 > /dev/null"
         echo "status $?"
         {ctx.whyidle} report --json s.whyidle
     """

@@ -88,8 +88,7 @@ static bool is_space(char c)
 	return (unsigned char)c <= ' ' && (spaces >> c & 1);
 }
 
-/* The next byte that is no white space, not consumed; -1 at the end. */
-static int peek(struct json_scan *scan)
+static int peek_further(struct json_scan *scan)
 {
 	for (;;) {
 		const char *p = scan->at;
@@ -102,6 +101,14 @@ static int peek(struct json_scan *scan)
 		if (!fill(scan, p, 0))
 			return -1;
 	}
+}
+
+/* The next byte that is no white space, not consumed; -1 at the end. Mostly there is none to pass over. */
+static inline int peek(struct json_scan *scan)
+{
+	unsigned char c = (unsigned char)*scan->at;
+
+	return c > ' ' ? c : peek_further(scan);
 }
 
 #define ONES           0x0101010101010101ULL
@@ -323,7 +330,7 @@ static enum json_token next_key(struct json_scan *scan, int c)
 	scan->at++;
 	if (!scan_string(scan, true))
 		return ended(scan);
-	c = peek_behind_text(scan);
+	c = *scan->at == ':' ? ':' : peek_behind_text(scan);
 	if (c < 0)
 		return ended(scan);
 	if (c != ':')

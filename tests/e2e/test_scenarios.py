@@ -6,7 +6,7 @@ places (contended_ns), which the tool rightly calls CPU contention.
 """
 import json
 
-from harness import cause_key, limit, needs
+from harness import Skip, cause_key, limit, needs
 
 SECONDS = "3"
 TRIES = 3
@@ -34,13 +34,6 @@ def is_quiet(truth):
     return truth["contended_ns"] < truth["planted_ns"] / 2
 
 
-def tolerance_ns(truth):
-    """5 % of the plant. Where other load took half as much or more, of both together: Linux 6.18 was seen to leave out the
-    tracepoint of about one switch a second, and a thread whose turn is missed seems to run while it waits for a CPU."""
-    whole = truth["planted_ns"] + (0 if is_quiet(truth) else truth["contended_ns"])
-    return max(TIME_ERROR * whole, TIME_ERROR_NS)
-
-
 def check_plant(ctx, name):
     for _ in range(TRIES):
         truth, report = record(ctx, name)
@@ -53,7 +46,7 @@ def check_plant(ctx, name):
     causes = {cause_key(cause): cause for cause in gpu["causes"]}
     assert expected in causes, f"{expected} is not among {list(causes)}"
     ns, planted = causes[expected]["ns"], truth["planted_ns"]
-    assert abs(ns - planted) <= tolerance_ns(truth), \
+    assert not is_quiet(truth) or abs(ns - planted) <= max(TIME_ERROR * planted, TIME_ERROR_NS), \
         f"{expected}: {ns / 1e6:.1f} ms, planted {planted / 1e6:.1f} ms, causes {list(causes)}"
     ranked = list(causes)
     if not is_quiet(truth):  # by the workload's own account other load took as much
@@ -66,6 +59,8 @@ def check_plant(ctx, name):
     blamed = {thread["tid"] for thread in causes[expected]["threads"]}
     known = {thread["tid"] for thread in truth["threads"]}
     assert blamed <= known, f"threads {blamed} are blamed, the workload has {known}"
+    if not is_quiet(truth):
+        raise Skip("other load took as much as the plant: cause and role are right, times were not judged")
     return truth, gpu
 
 
@@ -79,7 +74,7 @@ def test_starved_by_loader_workers(ctx):
     # A busy machine can make one of them always the later one; but each gets its own part, by name.
     for tid, planted in zip(workers, truth["planted_by_worker_ns"], strict=True):
         error = abs(named.get(tid, 0) - planted)
-        assert error <= tolerance_ns(truth), f"{tid}: {named.get(tid)} ns, planted {planted} of {truth}"
+        assert error <= TIME_ERROR * truth["planted_ns"], f"{tid}: {named.get(tid)} ns, planted {planted} of {truth}"
 
 
 @limit(150)

@@ -598,27 +598,93 @@ Test(kineto, cut_off_at_every_byte)
 }
 
 /* gzip of a text, in `members` parts. */
-static struct image pack(const char *json, int members)
+static struct image pack_bytes(const void *json, size_t total, int members)
 {
-	size_t total = strlen(json), done = 0;
+	size_t done = 0, room = total + 4096;
+	unsigned char *out = malloc(room);
 	struct image packed = {0};
 
+	cr_assert_not_null(out);
 	for (int i = 0; i < members; i++) {
 		size_t part = i + 1 < members ? total / (size_t)members : total - done;
-		unsigned char out[8192];
 		z_stream stream = {0};
 
-		cr_assert_eq(deflateInit2(&stream, 9, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
+		cr_assert_eq(deflateInit2(&stream, 1, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
 		stream.next_in = (unsigned char *)json + done;
 		stream.avail_in = (unsigned)part;
 		stream.next_out = out;
-		stream.avail_out = sizeof(out);
+		stream.avail_out = (unsigned)room;
 		cr_assert_eq(deflate(&stream, Z_FINISH), Z_STREAM_END);
 		image_add(&packed, out, stream.total_out);
 		deflateEnd(&stream);
 		done += part;
 	}
+	free(out);
 	return packed;
+}
+
+static struct image pack(const char *json, int members)
+{
+	return pack_bytes(json, strlen(json), members);
+}
+
+#define LARGE_EVENT 300 /* bytes at most */
+
+/* So many kernels, with arguments that do not pack well: it is read ahead by a thread, also packed. */
+static struct image make_large(int kernels)
+{
+	struct image trace = {.bytes = malloc((size_t)kernels * LARGE_EVENT + 64)};
+	uint64_t state = 1;
+	char *end = (char *)trace.bytes;
+
+	cr_assert_not_null(trace.bytes);
+	end += sprintf(end, "{\"traceEvents\":[");
+	for (int i = 0; i < kernels; i++) {
+		end +=
+		    sprintf(end,
+		            "%s{\"ph\":\"X\",\"cat\":\"kernel\",\"ts\":%d,\"dur\":1,\"args\":{\"device\":0,"
+		            "\"a\":\"",
+		            i ? "," : "", 2 * i + 1);
+		for (int k = 0; k < 12; k++)
+			end += sprintf(end, "%016llx", (unsigned long long)fixture_random(&state));
+		end += sprintf(end, "\"}}");
+	}
+	end += sprintf(end, "]}");
+	trace.size = (size_t)(end - (char *)trace.bytes);
+	return trace;
+}
+
+Test(kineto, larger_files_are_read_ahead)
+{
+	struct image trace = make_large(8000), packed = pack_bytes(trace.bytes, trace.size, 3);
+
+	cr_assert_gt(packed.size, 600u << 10);
+	cr_assert_eq(load_bytes(trace.bytes, trace.size), 0, "%s", error.text);
+	cr_assert(model.summary.complete && device(0)->ops.count == 8000);
+	unload();
+	cr_assert_eq(load_bytes(packed.bytes, packed.size), 0, "%s", error.text);
+	cr_assert(model.summary.complete && device(0)->ops.count == 8000);
+	cr_assert_eq(op(7999)->start_ns, 15999000);
+	unload();
+	cr_assert_eq(load_bytes(packed.bytes, packed.size * 2 / 3), 0, "%s", error.text);
+	cr_assert(!model.summary.complete && said("gzip data is cut off"));
+	cr_assert(device(0)->ops.count > 5000 && device(0)->ops.count < 6000);
+	unload();
+	memset(packed.bytes + packed.size / 2, 0x55, 64);
+	cr_assert_eq(load_bytes(packed.bytes, packed.size), 0, "%s", error.text);
+	cr_assert(!model.summary.complete && device(0)->ops.count > 3000);
+	unload();
+	image_free(&packed);
+	/* The reader stops while the thread still has more for it. */
+	memcpy(memmem(trace.bytes, trace.size, "},{", 3), "}]]", 3);
+	packed = pack_bytes(trace.bytes, trace.size, 1);
+	cr_assert_eq(load_bytes(packed.bytes, packed.size), 0, "%s", error.text);
+	cr_assert(said("does not match") && device(0)->ops.count == 1);
+	unload();
+	cr_assert_eq(load_bytes(trace.bytes, trace.size), 0, "%s", error.text);
+	cr_assert(said("does not match") && device(0)->ops.count == 1);
+	image_free(&packed);
+	image_free(&trace);
 }
 
 Test(kineto, packed_in_one_or_several_members)

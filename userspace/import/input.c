@@ -106,6 +106,15 @@ static size_t unpack(struct input *input, unsigned char *buffer, size_t size)
 	return size - stream->avail_out;
 }
 
+static size_t read_whole(struct input *input, unsigned char *buffer, size_t size)
+{
+	size_t length = 0, got;
+
+	while (length < size && (got = read_raw(input, buffer + length, size - length)))
+		length += got;
+	return length;
+}
+
 static void *work_ahead(void *context)
 {
 	struct input *input = context;
@@ -122,7 +131,8 @@ static void *work_ahead(void *context)
 		block = &input->blocks[(input->first + input->full) % BLOCK_COUNT];
 		pthread_mutex_unlock(&input->lock);
 		block->used = 0;
-		block->size = unpack(input, block->bytes, BLOCK_SIZE);
+		block->size = input->packed ? unpack(input, block->bytes, BLOCK_SIZE)
+		                            : read_whole(input, block->bytes, BLOCK_SIZE);
 		more = block->size == BLOCK_SIZE;
 		pthread_mutex_lock(&input->lock);
 		if (block->size)
@@ -170,21 +180,24 @@ size_t input_read(struct input *input, void *buffer, size_t size)
 	return read_raw(input, buffer, size);
 }
 
-static int open_stream(struct input *input, bool ahead, struct error *error)
+static int open_stream(struct input *input, struct error *error)
 {
 	/* 16: a gzip header and trailer, whose checksum inflate checks. */
 	input->raw = malloc(RAW_SIZE);
 	if (!input->raw || inflateInit2(&input->stream, 15 + 16) != Z_OK)
 		return error_no_memory(error);
 	input->stream_open = true;
-	if (!ahead)
-		return 0;
+	return 0;
+}
+
+static int start_thread(struct input *input, struct error *error)
+{
 	input->blocks = malloc(BLOCK_COUNT * sizeof(*input->blocks));
 	if (!input->blocks)
 		return error_no_memory(error);
 	pthread_mutex_init(&input->lock, NULL);
 	pthread_cond_init(&input->changed, NULL);
-	/* Without a thread it is unpacked as it is read. */
+	/* Without a thread the work is done as it is asked for. */
 	input->threaded = !pthread_create(&input->thread, NULL, work_ahead, input);
 	return 0;
 }
@@ -217,7 +230,9 @@ int input_open(struct input **input, const char *path, bool ahead, struct error 
 		return error_no_memory(error);
 	rc = open_file(opened, path, error);
 	if (!rc && opened->packed)
-		rc = open_stream(opened, ahead, error);
+		rc = open_stream(opened, error);
+	if (!rc && ahead && opened->total > BLOCK_SIZE)
+		rc = start_thread(opened, error);
 	if (rc) {
 		input_close(opened);
 		return rc;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The bytes of a file from first to last, unpacked if they are gzip (also several members in a row). A packed
- * file is unpacked ahead by a thread of its own. Uses about a MiB, whatever the size of the file.
+ * The bytes of a file from first to last, unpacked if they are gzip (also several members in a row). A thread
+ * of its own reads and unpacks a larger file ahead. Uses about a MiB, whatever the size of the file.
  */
 #ifndef WHYIDLE_IMPORT_INPUT_H
 #define WHYIDLE_IMPORT_INPUT_H

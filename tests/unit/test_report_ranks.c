@@ -219,6 +219,35 @@ Test(report_ranks, json)
 	ranks_report_free(&ranks);
 }
 
+/* A report that is made with the ranks is the one that they are added to afterwards. */
+Test(report_ranks, json_of_one_at_once)
+{
+	struct ranks_report ranks;
+	struct analysis analysis;
+	struct error error = {0};
+	char *at_once, *added;
+	json_t *first, *second;
+	size_t size;
+	FILE *out = open_memstream(&at_once, &size);
+
+	cr_assert_not_null(out);
+	fill(&ranks);
+	fixture_starved(&analysis);
+	cr_assert_eq(report_json_with_ranks(out, &analysis, &ranks, &error), 0, "%s", error.text);
+	fclose(out);
+	fixture_free(&analysis);
+	added = json_of(&ranks, 1);
+	first = json_loads(at_once, JSON_REJECT_DUPLICATES, NULL);
+	second = json_loads(added, JSON_REJECT_DUPLICATES, NULL);
+	cr_assert(first && second && json_object_get(first, "ranks"));
+	cr_assert(json_equal(first, second));
+	json_decref(first);
+	json_decref(second);
+	free(at_once);
+	free(added);
+	ranks_report_free(&ranks);
+}
+
 Test(report_ranks, follows_the_schema)
 {
 	struct ranks_report ranks;

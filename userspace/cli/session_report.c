@@ -2,12 +2,11 @@
 #include "cli/session_report.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "attribute/analysis.h"
-#include "cli/ranks_report.h"
 #include "cli/load.h"
+#include "cli/ranks_report.h"
 #include "model/model.h"
 #include "report/report.h"
 
@@ -65,28 +64,6 @@ static int print_text(const struct analysis *analysis, const struct ranks_report
 	return err ? error_set(error, err, "cannot write the report: %s", strerror(-err)) : 0;
 }
 
-static int print_json(const struct analysis *analysis, const struct ranks_report *ranks,
-                      const struct session_report_options *options, struct error *error)
-{
-	char *text = NULL;
-	size_t size;
-	FILE *out;
-	int err;
-
-	if (!report_ranks_wanted(ranks))
-		return report_json(options->json, analysis, error);
-	out = open_memstream(&text, &size);
-	if (!out)
-		return error_no_memory(error);
-	err = report_json(out, analysis, error);
-	if (fclose(out) && !err)
-		err = error_no_memory(error);
-	if (!err)
-		err = report_ranks_json(options->json, ranks, (const char *const[]){text}, 1, error);
-	free(text);
-	return err;
-}
-
 int session_report_print(const char *path, const struct session_report_options *options, struct error *error)
 {
 	struct analysis_options chosen = {0};
@@ -105,7 +82,8 @@ int session_report_print(const char *path, const struct session_report_options *
 	if (!err && options->text)
 		err = print_text(&analysis, &ranks, options, error);
 	if (!err && options->json)
-		err = print_json(&analysis, &ranks, options, error);
+		err = report_json_with_ranks(options->json, &analysis,
+		                             report_ranks_wanted(&ranks) ? &ranks : NULL, error);
 	ranks_report_free(&ranks);
 	analysis_free(&analysis);
 	model_free(&model);

@@ -316,13 +316,21 @@ static json_t *make_report(struct maker *maker, const struct analysis *analysis,
 	array_for_each (device, &analysis->devices)
 		append(maker, gpus, make_device(maker, device));
 	set(maker, report, "gpus", gpus);
+	if (maker->ranks)
+		set(maker, report, "ranks", make_ranks(maker));
 	return report;
 }
 
 int report_json(FILE *out, const struct analysis *analysis, struct error *error)
 {
+	return report_json_with_ranks(out, analysis, NULL, error);
+}
+
+int report_json_with_ranks(FILE *out, const struct analysis *analysis, const struct ranks_report *ranks,
+                           struct error *error)
+{
 	struct findings findings;
-	struct maker maker = {0};
+	struct maker maker = {.ranks = ranks};
 	json_t *report = NULL;
 	int err = findings_make(&findings, analysis);
 

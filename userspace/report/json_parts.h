@@ -54,4 +54,7 @@ static inline json_t *make_integer(uint64_t value)
 	return json_integer(value > (uint64_t)LLONG_MAX ? LLONG_MAX : (json_int_t)value);
 }
 
+/* The part about ranks, of maker->ranks. */
+json_t *make_ranks(struct maker *maker);
+
 #endif

@@ -104,7 +104,7 @@ static json_t *make_step(struct maker *maker, const struct ranks_step *step)
 	return object;
 }
 
-static json_t *make_ranks(struct maker *maker)
+json_t *make_ranks(struct maker *maker)
 {
 	const struct ranks_report *ranks = maker->ranks;
 	json_t *object = json_object(), *missing = json_array(), *members = json_array();

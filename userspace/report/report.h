@@ -34,6 +34,10 @@ int report_text(FILE *out, const struct analysis *analysis, const struct report_
 /* Writes the JSON report and a newline. Returns 0 or a negative errno with `error` filled in. */
 int report_json(FILE *out, const struct analysis *analysis, struct error *error);
 
+/* As report_json with "ranks" in it, as report_ranks_json does with the finished text; NULL: without. */
+int report_json_with_ranks(FILE *out, const struct analysis *analysis, const struct ranks_report *ranks,
+                           struct error *error);
+
 /* False where there is nothing to say about ranks: one input, no collective. */
 bool report_ranks_wanted(const struct ranks_report *ranks);
 

@@ -105,13 +105,21 @@ struct owners {
 	} list;
 };
 
-static int note_owner(struct owners *owners, const struct call *call, uint32_t process)
+/* NULL if no call has that id. */
+static struct owner *owner_of(const struct owners *owners, uint32_t correlation)
 {
-	struct owner *owner;
 	uint32_t index;
 
-	if (index_map_get(&owners->by_correlation, call->correlation, &index)) {
-		owner = &owners->list.items[index];
+	if (!index_map_get(&owners->by_correlation, correlation, &index) || index >= owners->list.count)
+		return NULL;
+	return &owners->list.items[index];
+}
+
+static int note_owner(struct owners *owners, const struct call *call, uint32_t process)
+{
+	struct owner *owner = owner_of(owners, call->correlation);
+
+	if (owner) {
 		if (call->enter_ns < owner->enter_ns)
 			*owner = (struct owner){process, call->enter_ns};
 		return 0;
@@ -125,11 +133,9 @@ static int note_owner(struct owners *owners, const struct call *call, uint32_t p
 
 static uint32_t find_owner(const struct owners *owners, uint32_t correlation, uint32_t otherwise)
 {
-	uint32_t index;
+	const struct owner *owner = correlation ? owner_of(owners, correlation) : NULL;
 
-	if (!correlation || !index_map_get(&owners->by_correlation, correlation, &index))
-		return otherwise;
-	return owners->list.items[index].process;
+	return owner ? owner->process : otherwise;
 }
 
 static int find_owners(struct owners *owners, const struct model *model)

@@ -39,11 +39,11 @@ static void keep_leaf(void *context, const struct leaf *leaf)
 /* The walk's own chain changes from leaf to leaf, and the copies move while they are collected. */
 static void point_to_chains(struct chain_builder *builder)
 {
-	const uint32_t *next = builder->threads.items;
+	size_t next = 0;
 	struct leaf *leaf;
 
 	array_for_each (leaf, &builder->leaves) {
-		leaf->chain = next;
+		leaf->chain = leaf->depth ? &builder->threads.items[next] : NULL;
 		next += leaf->depth;
 	}
 }

@@ -117,16 +117,23 @@ static bool is_own(const struct track_source *source, const struct gpu_op *op)
 	return source->process == MODEL_NONE || op->process == source->process;
 }
 
-static int add_channel_event(struct track *track, uint32_t stream, uint32_t event)
+static struct channel *find_channel(const struct track *track, uint32_t stream)
 {
 	struct channel *channel;
-	uint32_t *slot;
 
 	array_for_each (channel, &track->channels) {
 		if (channel->stream == stream)
-			break;
+			return channel;
 	}
-	if (channel == track->channels.items + track->channels.count || !track->channels.count) {
+	return NULL;
+}
+
+static int add_channel_event(struct track *track, uint32_t stream, uint32_t event)
+{
+	struct channel *channel = find_channel(track, stream);
+	uint32_t *slot;
+
+	if (!channel) {
 		channel = array_add(&track->channels);
 		if (!channel)
 			return -ENOMEM;

@@ -1,8 +1,12 @@
 # Style and static checks. What they need is no part of `make deps`: a tool that is missing is said and skipped.
 
-LINT_FORMAT  ?= $(shell command -v clang-format 2>/dev/null)
-LINT_TIDY    ?= $(shell command -v clang-tidy 2>/dev/null)
-LINT_SHELL   ?= $(shell command -v shellcheck 2>/dev/null)
+# Versions of clang's tools differ in what they find and how they write macros and comments: only this one judges.
+CLANG_TOOLS  := 14
+clang_tool    = $(shell for program in $(1)-$(CLANG_TOOLS) $(1); do \
+	$$program --version 2>/dev/null | grep -q 'version $(CLANG_TOOLS)\.' && command -v $$program && break; done)
+LINT_FORMAT  := $(call clang_tool,clang-format)
+LINT_TIDY    := $(call clang_tool,clang-tidy)
+LINT_SHELL   := $(shell command -v shellcheck 2>/dev/null)
 LINT_C       := $(sort $(wildcard $(foreach depth,* */* */*/* */*/*/*,$(depth:%=%.c) $(depth:%=%.h))))
 LINT_C       := $(filter-out build%,$(LINT_C))
 LINT_SCRIPTS := .ci/deps .ci/run $(sort $(wildcard tests/*.sh tests/*/*.sh))
@@ -18,7 +22,7 @@ ifneq ($(LINT_FORMAT),)
 	$(Q)$(LINT_FORMAT) --dry-run -Werror $(LINT_C)
 	@echo 'lint-format: $(words $(LINT_C)) files'
 else
-	@echo 'lint-format: skipped, the program clang-format is not installed'
+	@echo 'lint-format: skipped, clang-format $(CLANG_TOOLS) is not installed'
 endif
 
 lint-tidy:
@@ -26,7 +30,7 @@ ifneq ($(LINT_TIDY),)
 lint-tidy: $(TIDY_STAMPS)
 	@echo 'lint-tidy: $(words $(TIDY_SOURCES)) files'
 else
-	@echo 'lint-tidy: skipped, the program clang-tidy is not installed'
+	@echo 'lint-tidy: skipped, clang-tidy $(CLANG_TOOLS) is not installed'
 endif
 
 # A copy of the skeleton in which nothing is looked for: bpftool wrote it.
@@ -56,6 +60,10 @@ lint-python:
 
 # Writes all C files anew, as .clang-format wants them.
 format:
-	$(Q)clang-format -i $(LINT_C)
+ifneq ($(LINT_FORMAT),)
+	$(Q)$(LINT_FORMAT) -i $(LINT_C)
+else
+	@echo 'format: needs clang-format $(CLANG_TOOLS)' >&2; exit 1
+endif
 
 .PHONY: lint lint-format lint-tidy lint-shell lint-python format

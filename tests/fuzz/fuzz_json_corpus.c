@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "import/json_scan.h"
+#include "tests/fuzz/corpus.h"
 
 /* The first byte is the size of the pieces, less one. */
 static const char *const texts[] = {
@@ -17,22 +18,10 @@ static const char *const texts[] = {
 
 static int save(const char *directory, size_t number, const char *bytes, size_t size)
 {
-	char path[4096];
-	FILE *file;
-	int rc;
+	char name[32];
 
-	snprintf(path, sizeof(path), "%s/text-%zu", directory, number);
-	file = fopen(path, "w");
-	if (!file) {
-		perror(path);
-		return 1;
-	}
-	rc = fwrite(bytes, 1, size, file) != size;
-	if (fclose(file) || rc) {
-		perror(path);
-		return 1;
-	}
-	return 0;
+	snprintf(name, sizeof(name), "text-%zu", number);
+	return corpus_save(directory, name, NULL, 0, bytes, size);
 }
 
 int main(int argc, char **argv)

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Writes the traces from which fuzz_kineto starts into a directory: fuzz_kineto_corpus DIRECTORY */
 #include <stdio.h>
+#include <string.h>
+
+#include "tests/fuzz/corpus.h"
 
 #define KERNEL(ts, dur, correlation)                                                                         \
 	"{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"k\",\"ts\":" ts ",\"dur\":" dur                         \
@@ -32,19 +35,14 @@ static const char *const traces[] = {
 
 int main(int argc, char **argv)
 {
-	char path[4096];
+	char name[32];
 
 	if (argc != 2)
 		return 2;
 	for (size_t i = 0; i < sizeof(traces) / sizeof(*traces); i++) {
-		FILE *file;
-
-		snprintf(path, sizeof(path), "%s/trace-%zu", argv[1], i);
-		file = fopen(path, "w");
-		if (!file || fputs(traces[i], file) == EOF || fclose(file)) {
-			perror(path);
+		snprintf(name, sizeof(name), "trace-%zu", i);
+		if (corpus_save(argv[1], name, NULL, 0, traces[i], strlen(traces[i])))
 			return 1;
-		}
 	}
 	return 0;
 }

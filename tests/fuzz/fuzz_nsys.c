@@ -16,14 +16,7 @@
 #include "attribute/analysis.h"
 #include "fuzz_nsys.h"
 #include "import/import.h"
-
-#define REQUIRE(condition)                                                                                   \
-	do {                                                                                                 \
-		if (!(condition)) {                                                                          \
-			fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);              \
-			abort();                                                                             \
-		}                                                                                            \
-	} while (0)
+#include "tests/fuzz/require.h"
 
 static char path[64];
 

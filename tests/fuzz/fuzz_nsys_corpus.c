@@ -7,25 +7,13 @@
 #include <string.h>
 
 #include "fuzz_nsys.h"
+#include "tests/fuzz/corpus.h"
 
 static int save(const char *directory, const char *name, enum fuzz_form form, const void *bytes, size_t size)
 {
-	char path[4096];
-	FILE *file;
-	int failed;
+	uint8_t head = (uint8_t)form;
 
-	snprintf(path, sizeof(path), "%s/%s", directory, name);
-	file = fopen(path, "w");
-	if (!file) {
-		perror(path);
-		return 1;
-	}
-	failed = fputc(form, file) == EOF || fwrite(bytes, 1, size, file) != size;
-	if (fclose(file) || failed) {
-		perror(path);
-		return 1;
-	}
-	return 0;
+	return corpus_save(directory, name, &head, sizeof(head), bytes, size);
 }
 
 /* ---- rows ---- */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cupti_bridge/ring.h"
+#include "tests/fuzz/corpus.h"
 
 #define CAPACITY 65536
 
@@ -17,23 +18,8 @@ struct ring {
 static int save(const char *directory, const char *name, const struct ring *ring)
 {
 	size_t size = ring->head < CAPACITY ? ring->head : CAPACITY;
-	char path[4096];
-	FILE *file;
-	int failed;
 
-	snprintf(path, sizeof(path), "%s/%s", directory, name);
-	file = fopen(path, "w");
-	if (!file) {
-		perror(path);
-		return 1;
-	}
-	failed = fwrite(&ring->head, sizeof(ring->head), 1, file) != 1 ||
-	         fwrite(ring->bytes, 1, size, file) != size;
-	if (fclose(file) || failed) {
-		perror(path);
-		return 1;
-	}
-	return 0;
+	return corpus_save(directory, name, &ring->head, sizeof(ring->head), ring->bytes, size);
 }
 
 /* Adds a record, and `length` bytes of text behind it. */

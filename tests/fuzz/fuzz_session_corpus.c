@@ -6,27 +6,13 @@
 #include <zstd.h>
 
 #include "fuzz_session.h"
+#include "tests/fuzz/corpus.h"
 #include "trace/layout.h"
 #include "trace/session.h"
 
 static int save(const char *directory, const char *name, uint8_t form, const uint8_t *bytes, size_t size)
 {
-	char path[4096];
-	FILE *file;
-	int rc;
-
-	snprintf(path, sizeof(path), "%s/%s", directory, name);
-	file = fopen(path, "w");
-	if (!file) {
-		perror(path);
-		return 1;
-	}
-	rc = fputc(form, file) == EOF || fwrite(bytes, 1, size, file) != size;
-	if (fclose(file) || rc) {
-		perror(path);
-		return 1;
-	}
-	return 0;
+	return corpus_save(directory, name, &form, sizeof(form), bytes, size);
 }
 
 /* One record of each type, also those with a tail, behind the two numbers; returns the size. */

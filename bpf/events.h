@@ -45,9 +45,10 @@ struct wire_header {
 /* struct wire_offcpu.flags */
 #define WIRE_OFFCPU_PREEMPTED (1u << 0) /* switched out while runnable (state 0) */
 #define WIRE_OFFCPU_IOWAIT    (1u << 1) /* task_struct.in_iowait was set at the switch */
-#define WIRE_OFFCPU_OPEN      (1u << 2) /* the thread had not run again when recording ended; in_ns is that end \
-	                                 */
-#define WIRE_OFFCPU_WOKEN (1u << 3)     /* sched_waking was seen: the wake and waker fields are valid */
+#define WIRE_OFFCPU_OPEN                                                                                     \
+	(1u << 2)                   /* the thread had not run again when recording ended; in_ns is that end  \
+	                             */
+#define WIRE_OFFCPU_WOKEN (1u << 3) /* sched_waking was seen: the wake and waker fields are valid */
 
 /*
  * One interval in which a tracked thread did not run: from the switch away from it to the switch back.

@@ -95,7 +95,7 @@ static int read_number(const char *path, const char *format, unsigned int *numbe
 
 static int events_init(struct bpf_uprobe_events *events)
 {
-	unsigned int type, bit;
+	unsigned int type = 0, bit = 64;
 	int err;
 
 	if (events->type)

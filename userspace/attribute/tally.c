@@ -18,6 +18,10 @@ struct thread_share {
 	uint64_t ns;
 };
 
+struct thread_shares {
+	ARRAY(struct thread_share)
+};
+
 struct bucket {
 	uint64_t ns;
 	uint64_t by_confidence[CONFIDENCE_HIGH + 1];
@@ -27,9 +31,7 @@ struct bucket {
 		ARRAY(struct part)
 	} parts;
 	struct index_map part_by_key;
-	struct {
-		ARRAY(struct thread_share)
-	} threads, waiters;
+	struct thread_shares threads, waiters;
 	struct index_map thread_by_id, waiter_by_id;
 };
 
@@ -105,24 +107,22 @@ static bool add_part(struct bucket *bucket, const struct leaf *leaf, uint64_t ns
 	return true;
 }
 
-#define add_share(list, map, id, amount)                                                                     \
-	({                                                                                                   \
-		uint32_t at_;                                                                                \
-		struct thread_share *share_ = NULL;                                                          \
-		if (index_map_get(map, id, &at_)) {                                                          \
-			share_ = &(list)->items[at_];                                                        \
-		} else {                                                                                     \
-			share_ = array_add(list);                                                            \
-			if (share_) {                                                                        \
-				share_->thread = id;                                                         \
-				if (index_map_put(map, id, (list)->count - 1))                               \
-					share_ = NULL;                                                       \
-			}                                                                                    \
-		}                                                                                            \
-		if (share_)                                                                                  \
-			share_->ns += (amount);                                                              \
-		share_ != NULL;                                                                              \
-	})
+/* Adds to the share of a thread; `by_id` finds its place in the list. */
+static bool add_share(struct thread_shares *list, struct index_map *by_id, uint32_t thread, uint64_t ns)
+{
+	struct thread_share *share;
+	uint32_t at;
+
+	if (index_map_get(by_id, thread, &at)) {
+		list->items[at].ns += ns;
+		return true;
+	}
+	share = array_add(list);
+	if (!share || index_map_put(by_id, thread, list->count - 1))
+		return false;
+	*share = (struct thread_share){thread, ns};
+	return true;
+}
 
 void tally_leaf(struct tally *tally, uint32_t launcher, const struct leaf *leaf)
 {

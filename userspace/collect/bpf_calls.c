@@ -31,6 +31,7 @@
 #include <gelf.h>
 #include <libelf.h>
 
+#include "base/clock.h"
 #include "bpf/settings.h"
 #include "model/cuda_call.h"
 #include "whyidle.skel.h"
@@ -285,14 +286,6 @@ static int probe_at_once(struct bpf_calls *calls, struct whyidle_bpf *programs, 
 
 /* ---- one by one ---- */
 
-static uint64_t now_ns(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return time.tv_sec * 1000000000ULL + time.tv_nsec;
-}
-
 static int probe_place(struct bpf_calls *calls, const struct bpf_program *program,
                        const struct calls_waiting *function, bool at_return)
 {
@@ -336,8 +329,8 @@ void bpf_calls_continue(struct bpf_calls *calls, struct whyidle_bpf *programs)
 		return;
 	do {
 		probe_function(calls, programs, &calls->waiting.items[--calls->waiting.count]);
-		end = end ? end : now_ns() + ATTACH_BUDGET_NS;
-	} while (calls->waiting.count && now_ns() < end);
+		end = end ? end : clock_ns(CLOCK_MONOTONIC) + ATTACH_BUDGET_NS;
+	} while (calls->waiting.count && clock_ns(CLOCK_MONOTONIC) < end);
 	if (!calls->waiting.count)
 		bpf_calls_drop_waiting(calls);
 }

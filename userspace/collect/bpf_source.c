@@ -14,6 +14,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "base/clock.h"
 #include "base/array.h"
 #include "bpf/events.h"
 #include "bpf/settings.h"
@@ -46,14 +47,6 @@ struct bpf_source {
 	int poll_error;                 /* first error of the poll that is going on */
 	struct error *error;            /* where it goes */
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return time.tv_sec * 1000000000ULL + time.tv_nsec;
-}
 
 static void degraded(struct bpf_source *source, const char *what)
 {
@@ -183,7 +176,8 @@ int bpf_source_track(struct bpf_source *source, uint32_t pid, struct error *erro
 		return 0;
 	}
 	err = adopt(source, error);
-	return err ? err : bpf_tasks_write(process, now_ns(), source->converter.writer, error);
+	return err ? err
+	           : bpf_tasks_write(process, clock_ns(CLOCK_MONOTONIC), source->converter.writer, error);
 }
 
 static int keep_link(struct bpf_source *source, struct bpf_link *link, struct error *error)
@@ -291,7 +285,7 @@ static void attach_samples(struct bpf_source *source)
 
 int bpf_source_attach(struct bpf_source *source, struct session_writer *writer, struct error *error)
 {
-	uint64_t now = now_ns();
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	uint32_t *pid;
 	int err;
 
@@ -352,7 +346,7 @@ static int write_losses(struct bpf_source *source, struct error *error)
 	    {WIRE_LOSS_STACK, RECORD_LOSS_STACKS},
 	    {WIRE_LOSS_STORAGE, RECORD_LOSS_STORAGE},
 	};
-	uint64_t next_start = now_ns();
+	uint64_t next_start = clock_ns(CLOCK_MONOTONIC);
 	int err = 0;
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
@@ -360,7 +354,7 @@ static int write_losses(struct bpf_source *source, struct error *error)
 		struct record_loss record = {
 		    .header = {.type = RECORD_LOSS, .size = sizeof(record)},
 		    .start_ns = source->losses_read_ns,
-		    .end_ns = now_ns(),
+		    .end_ns = clock_ns(CLOCK_MONOTONIC),
 		    .count = lost - source->lost[kinds[i].wire],
 		    .cause = kinds[i].cause,
 		};
@@ -428,7 +422,7 @@ int bpf_source_finish(struct bpf_source *source, struct error *error)
 	source->finished = true;
 	detach(source);
 	/* This stops the probes on CUDA calls too. Taking them out takes longer and so comes last. */
-	source->programs->bss->recording_end_ns = now_ns();
+	source->programs->bss->recording_end_ns = clock_ns(CLOCK_MONOTONIC);
 	bpf_calls_drop_waiting(&source->calls);
 	/* Make room first: the intervals that are left go through the ring too. */
 	result = bpf_source_poll(source, error);

@@ -2,26 +2,18 @@
 #include "cupti_bridge/buffer_pool.h"
 
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #define SPARE_SIZE ((size_t)64 * 1024)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static uint8_t *all[BUFFER_POOL_MAX]; /* every buffer ever mapped */
+static uint8_t *all[BUFFER_POOL_MAX]; /* every buffer ever allocated */
 static uint32_t all_count;
 static uint8_t *idle[BUFFER_POOL_MAX]; /* stack of those not in CUPTI's hands */
 static uint32_t idle_count;
 static _Alignas(64) uint8_t spare[SPARE_SIZE];
 static bool spare_taken;
-
-static uint8_t *map_buffer(void)
-{
-	uint8_t *buffer =
-	    mmap(NULL, BUFFER_POOL_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	return buffer == MAP_FAILED ? NULL : buffer;
-}
 
 uint8_t *buffer_pool_take(size_t *size)
 {
@@ -32,7 +24,10 @@ uint8_t *buffer_pool_take(size_t *size)
 	if (idle_count) {
 		buffer = idle[--idle_count];
 	} else if (all_count < BUFFER_POOL_MAX) {
-		buffer = map_buffer();
+		/* From the heap, because another user of CUPTI in the program that takes the records over
+		 * without asking gets our buffers too, and what such code does with a buffer is to free it.
+		 */
+		buffer = calloc(1, BUFFER_POOL_SIZE);
 		if (buffer)
 			all[all_count++] = buffer;
 	}

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Activity buffers for CUPTI: mapped, never taken from the target's heap, all zero when they are handed out
- * (so that CUPTI need not clear them on the path of a launch), reused last-in first-out.
+ * Activity buffers for CUPTI: all zero when they are handed out (so that CUPTI need not clear them on the
+ * path of a launch), reused last-in first-out. They are large blocks of the C library's heap, so that a tool
+ * in the target that takes CUPTI's records over, and gets buffers that are not its own, can free them
+ * unharmed.
  */
 #ifndef WHYIDLE_CUPTI_BUFFER_POOL_H
 #define WHYIDLE_CUPTI_BUFFER_POOL_H

@@ -133,6 +133,14 @@ def test_cupti_taken_by_the_program_itself(ctx):
 
 
 @needs("bpf")
+def test_cupti_records_taken_over_without_subscribing(ctx):
+    done = ctx.record(ctx.sim("cupti_user"), "takeover", options=QUIET)
+    assert done.status == 0, f"the program's own profile was disturbed: {done}"
+    says(done, "CUPTI delivered no GPU operation", "another profiler")
+    assert any("another profiler" in line for line in ctx.report()["degraded"])
+
+
+@needs("bpf")
 def test_cupti_taken_falls_back_to_probes(ctx):
     done = ctx.record(ctx.sim("healthy"), "--seconds", "2", options=QUIET, env={"SIM_CUPTI_TAKEN": "1"})
     assert done.status == 0, done

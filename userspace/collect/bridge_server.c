@@ -472,11 +472,20 @@ static void remember(struct bridge_server *server, const struct bridge *bridge)
 	memcpy(fate->text, bridge->convert.text, sizeof(fate->text));
 }
 
-/* A process that was killed could not hand over what CUPTI still held. */
+/*
+ * A process that was killed could not hand over what CUPTI still held. One whose CUPTI ran and gave nothing
+ * may have another user of it that did not subscribe and took the records over: libkineto does that with
+ * KINETO_USE_DAEMON (seen with torch 2.11).
+ */
 static void report_end(struct bridge_server *server, const struct bridge *bridge)
 {
 	char text[128];
 
+	if (bridge->ran && !bridge->told && !bridge->convert.operations)
+		tell(server, bridge->pid,
+		     "no GPU timeline for it: CUPTI delivered no GPU operation: it ran none, or another "
+		     "profiler in it "
+		     "took CUPTI's records (KINETO_USE_DAEMON is one way)");
 	if (!server->finishing && state_of(bridge) == BRIDGE_RUNNING) {
 		snprintf(text, sizeof(text),
 		         "it ended without a flush: its last %u ms on the GPU may be missing",

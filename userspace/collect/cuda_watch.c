@@ -9,7 +9,8 @@
 
 #define FIRST_PERIOD_NS 50000000ULL
 #define LAST_PERIOD_NS  2000000000ULL
-#define MAX_PROCESSES   4096 /* kept in mind at once */
+#define NEAR_PERIOD_NS  250000000ULL /* while a process has the driver mapped but is not settled */
+#define MAX_PROCESSES   4096         /* kept in mind at once */
 #define MAX_LIBRARIES   8
 #define MEMORY_DEVICE   "/dev/nvidia-uvm"
 /* How long a process may take from starting CUDA to connecting its bridge, and the bridge to start CUPTI. */
@@ -20,6 +21,7 @@ struct watched {
 	uint32_t pid;
 	uint32_t seen;      /* number of the look that last saw it */
 	bool settled;       /* nothing more to find out */
+	bool near;          /* the driver is mapped: CUDA may start at any moment */
 	bool told_mapped;   /* options.mapped was called */
 	uint64_t mapped_ns; /* when CUDA was first seen in it, 0 not yet */
 	uint64_t image;     /* process_image() at that time */
@@ -64,6 +66,24 @@ static struct watched *find(const struct cuda_watch *watch, uint32_t pid)
 	return NULL;
 }
 
+/*
+ * A process that used CUDA has gone before it was clear whether its bridge would come. Where only the mapping
+ * of the driver tells of CUDA (cuda_started), it may as well not have used it, and nothing is said.
+ */
+static void note_gone(struct cuda_watch *watch, struct watched *process)
+{
+	enum bridge_state state = BRIDGE_ABSENT;
+	const char *text = "";
+
+	if (process->settled || !process->mapped_ns || access(MEMORY_DEVICE, F_OK))
+		return;
+	process->settled = true;
+	if (watch->options.server)
+		state = bridge_server_state(watch->options.server, process->pid, &text);
+	if (state != BRIDGE_RUNNING && state != BRIDGE_ENDED)
+		watch->options.without_bridge(watch->options.context, process->pid, state, text, NULL, 0);
+}
+
 /* Marks the known processes that are still there and adds their new children, whatever order /proc has. */
 static void refresh(struct cuda_watch *watch)
 {
@@ -97,6 +117,8 @@ static void refresh(struct cuda_watch *watch)
 	for (size_t i = 0; i < watch->processes.count; i++) {
 		if (watch->processes.items[i].seen == watch->look)
 			watch->processes.items[kept++] = watch->processes.items[i];
+		else
+			note_gone(watch, &watch->processes.items[i]);
 	}
 	watch->processes.count = kept;
 	array_free(&list);
@@ -161,7 +183,10 @@ static void look_at(struct cuda_watch *watch, struct watched *process, uint64_t 
 	if (is_forked_copy(watch, process))
 		return;
 	count = process_cuda_libraries(process->pid, libraries, MAX_LIBRARIES);
-	if (!has_driver(libraries, count) || !cuda_started(process->pid))
+	if (!has_driver(libraries, count))
+		return;
+	process->near = true;
+	if (!cuda_started(process->pid))
 		return;
 	if (watch->options.mapped && !process->told_mapped)
 		watch->options.mapped(watch->options.context, process->pid, libraries, count);
@@ -180,6 +205,7 @@ static void look_at(struct cuda_watch *watch, struct watched *process, uint64_t 
 void cuda_watch_poll(struct cuda_watch *watch, uint64_t now_ns)
 {
 	struct watched *process;
+	bool near = false;
 
 	if (now_ns < watch->next_ns)
 		return;
@@ -187,10 +213,20 @@ void cuda_watch_poll(struct cuda_watch *watch, uint64_t now_ns)
 	array_for_each (process, &watch->processes) {
 		if (!process->settled)
 			look_at(watch, process, now_ns);
+		near |= process->near && !process->settled;
 	}
-	watch->next_ns = now_ns + watch->period_ns;
+	watch->next_ns =
+	    now_ns + (near && watch->period_ns > NEAR_PERIOD_NS ? NEAR_PERIOD_NS : watch->period_ns);
 	if (watch->period_ns < LAST_PERIOD_NS)
 		watch->period_ns += watch->period_ns / 2;
+}
+
+void cuda_watch_finish(struct cuda_watch *watch)
+{
+	struct watched *process;
+
+	array_for_each (process, &watch->processes)
+		note_gone(watch, process);
 }
 
 bool cuda_watch_seen(const struct cuda_watch *watch)

@@ -3,8 +3,9 @@
  * Looks after the CUDA processes below the recorded command: which of them have a bridge, and which use CUDA
  * without one, so that the recorder can fall back to uprobes and say what is missing.
  *
- * It reads /proc now and then, more seldom as time goes by; a process that maps CUDA and ends between two
- * looks without ever connecting a bridge is not seen.
+ * It reads /proc now and then, more seldom as time goes by, but four times a second while a process has the
+ * driver mapped and has not started it. A process that starts CUDA and ends between two looks without ever
+ * connecting a bridge is not seen.
  */
 #ifndef WHYIDLE_COLLECT_CUDA_WATCH_H
 #define WHYIDLE_COLLECT_CUDA_WATCH_H
@@ -24,8 +25,8 @@ struct cuda_watch_options {
 	 */
 	void (*mapped)(void *context, uint32_t pid, const struct cuda_library *libraries, size_t count);
 	/*
-	 * A process has CUDA mapped but no working bridge; called once for each process. `state` and `text`
-	 * are what is known of its bridge.
+	 * A process uses CUDA but has no working bridge; called once for each process. `state` and `text`
+	 * are what is known of its bridge. No libraries: it has ended already.
 	 */
 	void (*without_bridge)(void *context, uint32_t pid, enum bridge_state state, const char *text,
 	                       const struct cuda_library *libraries, size_t count);
@@ -37,6 +38,9 @@ struct cuda_watch *cuda_watch_open(const struct cuda_watch_options *options);
 
 /* Looks if it is time for it. */
 void cuda_watch_poll(struct cuda_watch *watch, uint64_t now_ns);
+
+/* The recording ends: says what was not yet sure of processes whose bridge was still awaited. */
+void cuda_watch_finish(struct cuda_watch *watch);
 
 /* True if any process below the command was seen with a CUDA library mapped. */
 bool cuda_watch_seen(const struct cuda_watch *watch);

@@ -188,6 +188,8 @@ static void on_cuda_without_bridge(void *context, uint32_t pid, enum bridge_stat
 	char name[64];
 
 	process_name(pid, name, sizeof(name));
+	if (!*name)
+		snprintf(name, sizeof(name), "ended");
 	if (recorder->options->no_bridge)
 		why = "the CUPTI bridge is off (--no-bridge)";
 	else if (recorder->injection_taken)
@@ -617,6 +619,8 @@ static void finish(struct recorder *recorder)
 	int err;
 
 	last_flush(recorder);
+	if (recorder->watch)
+		cuda_watch_finish(recorder->watch);
 	if (recorder->bpf) {
 		err = bpf_source_finish(recorder->bpf, &error);
 		note_write_error(recorder, err, &error);

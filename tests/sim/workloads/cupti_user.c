@@ -2,8 +2,12 @@
 /*
  * A program that profiles itself: subscribes to CUPTI before it initialises CUDA, so that whoever is injected
  * then finds CUPTI taken, and counts the records of its own kernels. Fails if its own profile is disturbed.
+ *
+ *   cupti_user takeover   starts after CUDA and does not subscribe: takes the records over from whoever was
+ * there
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "cupti_bridge/cupti_abi.h"
 #include "tests/sim/workloads/common_workload.h"
@@ -46,12 +50,16 @@ static void check_cupti(cupti_abi_result result, const char *what)
 
 #define CUPTI(call) check_cupti(call, #call)
 
-int main(void)
+int main(int argc, char **argv)
 {
 	cupti_abi_subscriber subscriber;
 	struct gpu_step step;
+	bool takeover = argc > 1 && !strcmp(argv[1], "takeover");
 
-	CUPTI(cuptiSubscribe(&subscriber, NULL, NULL));
+	if (takeover)
+		CUDA(cudaFree(NULL)); /* initialises CUDA */
+	else
+		CUPTI(cuptiSubscribe(&subscriber, NULL, NULL));
 	CUPTI(cuptiActivityRegisterCallbacks(give_buffer, take_buffer));
 	CUPTI(cuptiActivityEnable(CUPTI_ABI_KIND_CONCURRENT_KERNEL));
 	gpu_step_create(&step, "_Z12train_kernelPfS_i", 1000000, KERNELS);

@@ -5,7 +5,8 @@
     tests/gpu/under_profiler.py SCRIPT ARGUMENTS…
 
 The script marks that phase by torch.cuda.profiler.start() and stop(). At the end of the phase one JSON line on stderr tells
-how many GPU events the profiler saw. The profile itself is dropped: only what collecting it costs is of interest.
+how many GPU events the profiler saw. The profile itself is dropped: only what collecting it costs is of interest, unless
+UNDER_PROFILER_TRACE names a file to write it to.
 """
 import json
 import os
@@ -36,6 +37,8 @@ def hook():
     def stop():
         mark_stop()
         profiler.stop()
+        if os.environ.get("UNDER_PROFILER_TRACE"):
+            profiler.export_chrome_trace(os.environ["UNDER_PROFILER_TRACE"])
         print(json.dumps({"profiler_gpu_events": gpu_events(profiler)}), file=sys.stderr, flush=True)
 
     torch.cuda.profiler.start, torch.cuda.profiler.stop = start, stop

@@ -19,7 +19,7 @@ UNIT_BRIDGE_OBJECTS := $(patsubst %.c,$(BUILD)/san/%.o,$(BRIDGE_PURE_SOURCES))
 
 $(BUILD)/unit-tests: $(UNIT_OBJECTS) $(PURE_OBJECTS) $(UNIT_BRIDGE_OBJECTS)
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(SANITIZE) $^ -lcriterion -lelf -lz -lzstd -ljansson -lsqlite3 $(SYSTEM_LIBRARIES) -o $@
+	$(Q)$(CC) $(SANITIZE) $^ -lcriterion -lelf -lz -lzstd -ljansson -lsqlite3 $(DEMANGLER) $(SYSTEM_LIBRARIES) -o $@
 
 unit: $(BUILD)/unit-tests
 	$(Q)./$(BUILD)/unit-tests

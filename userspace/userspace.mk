@@ -4,14 +4,16 @@ USER_LIBRARIES := libbpf libelf zlib libzstd jansson sqlite3
 USER_SOURCES := $(filter-out userspace/cli/main.c,$(wildcard userspace/*/*.c))
 USER_OBJECTS := $(USER_SOURCES:%.c=$(BUILD)/obj/%.o)
 USER_ARCHIVE := $(BUILD)/libwhyidle.a
+# The C++ demangler of the compiler: always a static archive, so that no C++ library is needed to run.
+DEMANGLER := -lsupc++
 # Parts that need no BPF and no root: what the unit tests and the fuzzers link.
 PURE_SOURCES := $(filter-out userspace/collect/%,$(USER_SOURCES)) $(wildcard userspace/collect/pure_*.c)
 PURE_OBJECTS := $(PURE_SOURCES:%.c=$(BUILD)/san/%.o)
 
-LIBRARIES := -lbpf -lelf -lz -lzstd -ljansson -lsqlite3
+LIBRARIES := -lbpf -lelf -lz -lzstd -ljansson -lsqlite3 $(DEMANGLER)
 ifeq ($(STATIC),1)
 # libelf of newer distributions itself needs libzstd, so that comes last; one needs what base/libelf_tree.c holds.
-LIBRARIES := -Wl,-Bstatic -lbpf -lelf $(USER_ARCHIVE) -lz -ljansson -lsqlite3 -lzstd -Wl,-Bdynamic
+LIBRARIES := -Wl,-Bstatic -lbpf -lelf $(USER_ARCHIVE) -lz -ljansson -lsqlite3 -lzstd $(DEMANGLER) -Wl,-Bdynamic
 endif
 SYSTEM_LIBRARIES := -lpthread -ldl -lm
 

@@ -7,8 +7,9 @@ FUZZERS := fuzz_session fuzz_ring fuzz_nsys fuzz_kineto fuzz_json
 FUZZ_CFLAGS := $(USER_CFLAGS) -O1 -g -fno-omit-frame-pointer \
 	-fsanitize=address,undefined -fno-sanitize-recover=undefined
 FUZZ_OBJECTS := $(patsubst %.c,$(BUILD)/fuzz/%.o,$(wildcard userspace/base/*.c userspace/trace/*.c \
+	userspace/symbols/*.c \
 	userspace/model/*.c userspace/import/*.c userspace/attribute/*.c userspace/collect/pure_*.c))
-FUZZ_LIBRARIES := -lz -lzstd -lsqlite3 -lm
+FUZZ_LIBRARIES := -lz -lzstd -lsqlite3 $(DEMANGLER) -lm
 
 $(BUILD)/fuzz/%.o: %.c
 	$(call say,CC-FUZZ,$<)

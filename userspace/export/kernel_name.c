@@ -1,54 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "export/kernel_name.h"
 
-#include <ctype.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-/*
- * The last source name before template arguments or the end of a mangled name. A member of a class template
- * gives the class: to find the member, all of the grammar would be needed.
- */
-static struct name_part mangled_base(const char *name)
-{
-	struct name_part part = {name, strlen(name)};
-	const char *end = name + part.length, *at = name + 2;
-
-	if (*at == 'L')
-		at++;
-	if (*at == 'N') {
-		at++;
-		while (*at && strchr("rVK", *at))
-			at++;
-	}
-	for (;;) {
-		char *after;
-
-		if (isdigit((unsigned char)*at)) {
-			unsigned long length = strtoul(at, &after, 10);
-
-			if (!length || length > (unsigned long)(end - after))
-				return part;
-			part = (struct name_part){after, length};
-			at = after + length;
-		} else if (at[0] == 'S' && at[1]) {
-			/* A substitution: "St", "S_", "S12_". */
-			at++;
-			if (islower((unsigned char)*at)) {
-				at++;
-				continue;
-			}
-			while (isdigit((unsigned char)*at) || isupper((unsigned char)*at))
-				at++;
-			if (*at != '_')
-				return part;
-			at++;
-		} else {
-			return part;
-		}
-	}
-}
+#include "symbols/demangle.h"
 
 /* Behind a bracketed text that starts at `at`, or its end if the brackets do not match. */
 static const char *skip_brackets(const char *at)
@@ -95,8 +51,12 @@ static struct name_part spelled_base(const char *name)
 
 struct name_part kernel_base_name(const char *name)
 {
-	if (name[0] == '_' && name[1] == 'Z')
-		return mangled_base(name);
+	if (symbol_is_mangled(name)) {
+		struct name_part part;
+
+		part.start = symbol_last_name(name, &part.length);
+		return part;
+	}
 	if (strpbrk(name, "(<") || strstr(name, "::"))
 		return spelled_base(name);
 	return (struct name_part){name, strlen(name)};

@@ -6,11 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "symbols/demangle.h"
+
 struct loader {
 	struct model *model;
 	struct index_map strings;   /* id in the file → id in the model */
 	struct index_map stacks;    /* id in the file → index */
 	struct index_map devices;   /* device in the file → index */
+	struct index_map in_words;  /* string of the model → the same name demangled */
 	struct index_map last_seq;  /* thread index → sequence number of its newest interval */
 	uint64_t first_ns, last_ns; /* of all records, where the file has no start and end */
 	uint32_t ops;
@@ -304,6 +307,24 @@ static int load_device(struct loader *loader, const struct record_device *record
 	return 0;
 }
 
+/* A function's name in words, as other tools' traces have it; the string itself if it is in words already. */
+static uint32_t in_words(struct loader *loader, uint32_t string)
+{
+	uint32_t known;
+	char *text;
+
+	if (!symbol_is_mangled(model_string(loader->model, string)))
+		return string;
+	if (index_map_get(&loader->in_words, string, &known))
+		return known;
+	text = symbol_demangle(model_string(loader->model, string));
+	known = text ? model_add_string(loader->model, text, strlen(text)) : string;
+	free(text);
+	if (known == MODEL_NONE || index_map_put(&loader->in_words, string, known))
+		return string;
+	return known;
+}
+
 static int load_gpu_op(struct loader *loader, const struct record_gpu_op *record)
 {
 	struct model *model = loader->model;
@@ -323,7 +344,7 @@ static int load_gpu_op(struct loader *loader, const struct record_gpu_op *record
 	    .context = record->context,
 	    .stream = record->stream,
 	    .correlation = record->correlation,
-	    .name = load_string_id(loader, record->name),
+	    .name = in_words(loader, load_string_id(loader, record->name)),
 	    .graph = record->graph,
 	    .bytes = record->bytes,
 	    .kind = record->kind,
@@ -498,6 +519,7 @@ int model_load_session(struct model *model, const char *path, struct error *erro
 	index_map_free(&loader.strings);
 	index_map_free(&loader.stacks);
 	index_map_free(&loader.devices);
+	index_map_free(&loader.in_words);
 	index_map_free(&loader.last_seq);
 	if (rc)
 		return rc;

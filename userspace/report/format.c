@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "symbols/demangle.h"
+
 #define ELLIPSIS "…"
 
 const char *format_duration(char buffer[FORMAT_FIGURE], uint64_t ns)
@@ -165,6 +167,15 @@ const char *format_text(char *buffer, size_t size, const char *text, unsigned co
 			cut = used;
 		from += bytes;
 	}
+	return buffer;
+}
+
+const char *format_name(char *buffer, size_t size, const char *name, unsigned columns)
+{
+	char *name_short = name ? symbol_short(name) : NULL;
+
+	format_text(buffer, size, name_short ? name_short : name, columns);
+	free(name_short);
 	return buffer;
 }
 

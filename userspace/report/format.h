@@ -39,6 +39,9 @@ const char *format_count(char buffer[32], uint64_t count);
  */
 const char *format_text(char *buffer, size_t size, const char *text, unsigned columns);
 
+/* The same for the name of a function, shortened first (symbol_short). */
+const char *format_name(char *buffer, size_t size, const char *name, unsigned columns);
+
 /* Columns that printable UTF-8 takes on a terminal; East Asian wide characters take two. */
 unsigned format_columns(const char *text);
 

@@ -203,7 +203,7 @@ static int print_gap(const struct text *text, const struct gap_report *gap, size
 	                        format_duration(at, gap->start_ns > start ? gap->start_ns - start : 0));
 	if (gap->kernel)
 		used += (size_t)snprintf(line + used, sizeof(line) - used, "ended by %s",
-		                         format_text(kernel, sizeof(kernel), gap->kernel, KERNEL_COLUMN));
+		                         format_name(kernel, sizeof(kernel), gap->kernel, KERNEL_COLUMN));
 	else
 		used += (size_t)snprintf(line + used, sizeof(line) - used, "not ended by an operation");
 	if (gap->launch)

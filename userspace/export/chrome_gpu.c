@@ -5,7 +5,7 @@
 
 #include "export/chrome.h"
 #include "export/contexts.h"
-#include "export/gap_chains.h"
+#include "attribute/gap_chains.h"
 #include "export/kernel_name.h"
 
 #define NAME_SIZE 128

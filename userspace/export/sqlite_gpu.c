@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "export/contexts.h"
-#include "export/gap_chains.h"
+#include "attribute/gap_chains.h"
 #include "export/kernel_name.h"
 #include "export/sqlite_writer.h"
 

@@ -3,8 +3,8 @@
  * Every gap of a device with what it is blamed on, one at a time: an analysis keeps only the longest, a
  * timeline shows them all.
  */
-#ifndef WHYIDLE_EXPORT_GAP_CHAINS_H
-#define WHYIDLE_EXPORT_GAP_CHAINS_H
+#ifndef WHYIDLE_ATTRIBUTE_GAP_CHAINS_H
+#define WHYIDLE_ATTRIBUTE_GAP_CHAINS_H
 
 #include "attribute/analysis.h"
 #include "attribute/gaps.h"

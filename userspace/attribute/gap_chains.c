@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-#include "export/gap_chains.h"
+#include "attribute/gap_chains.h"
 
 #include <errno.h>
 

@@ -22,6 +22,12 @@
 	    (op)->context, 0 /* greenContextId */, (op)->stream, (op)->correlation,                          \
 	    sqlite_global_pid(writer, (op)->process)
 
+/* Of the operation among those of its device. */
+static int64_t place_of(const struct sqlite_writer *writer, uint32_t device, const struct gpu_op *op)
+{
+	return op - writer->model->devices.items[device].ops.items;
+}
+
 static void put_kernel(struct sqlite_writer *writer, uint32_t device, const struct gpu_op *op)
 {
 	int64_t name = sqlite_string(writer, op->name);
@@ -38,6 +44,10 @@ static void put_kernel(struct sqlite_writer *writer, uint32_t device, const stru
 	    COLUMN_NULL_3, /* sharedMemoryExecuted, graphNodeId, sharedMemoryLimitConfig */
 	    COLUMN_NULL_3, /* qmd… */
 	    op->graph ? op->graph : COLUMN_NULL,
+	    COLUMN_NULL_3, /* clusterX … clusterZ */
+	    COLUMN_NULL_2, /* clusterSchedulingPolicy, maxPotentialClusterSize */
+	    COLUMN_NULL_2, /* maxActiveClusters, sharedMemoryRequestedPercentage */
+	    place_of(writer, device, op),
 	};
 
 	put_row(writer, TABLE_KERNEL, row, NULL);
@@ -62,6 +72,7 @@ static void put_copy(struct sqlite_writer *writer, uint32_t device, const struct
 	    COLUMN_NULL_2, /* destination */
 	    COLUMN_NULL_3, /* migrationCause, graphNodeId, virtualAddress */
 	    1,             /* copyCount */
+	    place_of(writer, device, op),
 	};
 
 	put_row(writer, TABLE_MEMCPY, row, NULL);
@@ -75,6 +86,7 @@ static void put_set(struct sqlite_writer *writer, uint32_t device, const struct 
 	    (int64_t)op->bytes,
 	    COLUMN_NULL, /* graphNodeId */
 	    memory_kind(op->target_kind),
+	    place_of(writer, device, op),
 	};
 
 	put_row(writer, TABLE_MEMSET, row, NULL);
@@ -82,7 +94,8 @@ static void put_set(struct sqlite_writer *writer, uint32_t device, const struct 
 
 static void put_graph(struct sqlite_writer *writer, uint32_t device, const struct gpu_op *op)
 {
-	const int64_t row[] = {OPERATION_VALUES(writer, device, op), op->graph, 0 /* graphExecId */};
+	const int64_t row[] = {OPERATION_VALUES(writer, device, op), op->graph, 0 /* graphExecId */,
+	                       place_of(writer, device, op)};
 
 	put_row(writer, TABLE_GRAPH, row, NULL);
 }

@@ -7,6 +7,12 @@
 	"contextId INTEGER NOT NULL, greenContextId INTEGER, streamId INTEGER NOT NULL, "                    \
 	"correlationId INTEGER, globalPid INTEGER"
 
+/*
+ * Ours, behind nsys' own columns: which of the operations of a device that start in the same nanosecond came
+ * first. Kinds have tables of their own, so nothing else tells.
+ */
+#define ORDER_COLUMN ", whyidleOrder INTEGER"
+
 const struct sqlite_table_spec sqlite_tables[TABLE_COUNT] = {
     [TABLE_STRINGS] = {"StringIds", "id INTEGER NOT NULL PRIMARY KEY, value TEXT NOT NULL", true},
     [TABLE_KERNEL] =
@@ -22,21 +28,23 @@ const struct sqlite_table_spec sqlite_tables[TABLE_COUNT] = {
          "sharedMemoryLimitConfig INTEGER, qmdBulkReleaseDone INTEGER, qmdPreexitDone INTEGER, "
          "qmdLastCtaDone INTEGER, graphId INTEGER, clusterX INTEGER, clusterY INTEGER, clusterZ INTEGER, "
          "clusterSchedulingPolicy INTEGER, maxPotentialClusterSize INTEGER, maxActiveClusters INTEGER, "
-         "sharedMemoryRequestedPercentage INTEGER",
+         "sharedMemoryRequestedPercentage INTEGER" ORDER_COLUMN,
          true},
     [TABLE_MEMCPY] = {"CUPTI_ACTIVITY_KIND_MEMCPY",
                       OPERATION_COLUMNS
                       ", bytes INTEGER NOT NULL, copyKind INTEGER NOT NULL, deprecatedSrcId INTEGER, "
                       "srcKind INTEGER, dstKind INTEGER, srcDeviceId INTEGER, srcContextId INTEGER, "
                       "dstDeviceId INTEGER, dstContextId INTEGER, migrationCause INTEGER, "
-                      "graphNodeId INTEGER, virtualAddress INTEGER, copyCount INTEGER",
+                      "graphNodeId INTEGER, virtualAddress INTEGER, copyCount INTEGER" ORDER_COLUMN,
                       true},
     [TABLE_MEMSET] = {"CUPTI_ACTIVITY_KIND_MEMSET",
                       OPERATION_COLUMNS ", value INTEGER NOT NULL, bytes INTEGER NOT NULL, "
-                                        "graphNodeId INTEGER, memKind INTEGER",
+                                        "graphNodeId INTEGER, memKind INTEGER" ORDER_COLUMN,
                       true},
     [TABLE_GRAPH] = {"CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
-                     OPERATION_COLUMNS ", graphId INTEGER NOT NULL, graphExecId INTEGER NOT NULL", false},
+                     OPERATION_COLUMNS
+                     ", graphId INTEGER NOT NULL, graphExecId INTEGER NOT NULL" ORDER_COLUMN,
+                     false},
     [TABLE_RUNTIME] = {"CUPTI_ACTIVITY_KIND_RUNTIME",
                        "start INTEGER NOT NULL, end INTEGER NOT NULL, eventClass INTEGER NOT NULL, "
                        "globalTid INTEGER, correlationId INTEGER, nameId INTEGER NOT NULL, "

@@ -94,6 +94,7 @@ enum {
 	OP_PROCESS,
 	OP_GRAPH_ID,
 	OP_GRAPH_NODE,
+	OP_ORDER, /* only in what whyidle exported */
 	OP_OWN,
 	OP_NAME = OP_OWN, /* of kernels */
 	OP_SHORT_NAME,
@@ -109,7 +110,8 @@ enum {
 	[OP_START] = {"start", true}, [OP_END] = {"end", true}, [OP_DEVICE] = {"deviceId", true},            \
 	[OP_CONTEXT] = {"contextId", false}, [OP_STREAM] = {"streamId", false},                              \
 	[OP_CORRELATION] = {"correlationId", false}, [OP_PROCESS] = {"globalPid", false},                    \
-	[OP_GRAPH_ID] = {"graphId", false}, [OP_GRAPH_NODE] = {"graphNodeId", false}
+	[OP_GRAPH_ID] = {"graphId", false}, [OP_GRAPH_NODE] = {"graphNodeId", false},                        \
+	[OP_ORDER] = {"whyidleOrder", false}
 
 /* What is read of one table. */
 struct op_source {
@@ -209,7 +211,8 @@ static int load_op(struct nsys_loader *loader, const struct nsys_table *table, v
 	op.stream = nsys_unsigned(table, OP_STREAM, 0);
 	op.correlation = correlation;
 	op.graph = op_graph(table);
-	op.order = loader->ops++;
+	op.order = nsys_unsigned(table, OP_ORDER, loader->ops);
+	loader->ops++;
 	if (source->kind == OP_KERNEL && fill_kernel(loader, table, &op))
 		return -ENOMEM;
 	if (source->kind == OP_MEMCPY || source->kind == OP_MEMSET)
@@ -249,7 +252,7 @@ static const struct op_table {
      OP_MEMSET,
      OP_MEMORY_KIND + 1,
      {OP_COLUMNS, [OP_BYTES] = {"bytes", false}, [OP_MEMORY_KIND] = {"memKind", false}}},
-    {"CUPTI_ACTIVITY_KIND_GRAPH_TRACE", OP_GRAPH, OP_GRAPH_NODE + 1, {OP_COLUMNS}},
+    {"CUPTI_ACTIVITY_KIND_GRAPH_TRACE", OP_GRAPH, OP_ORDER + 1, {OP_COLUMNS}},
 };
 
 #define OP_TABLES (sizeof(op_tables) / sizeof(*op_tables))

@@ -25,7 +25,7 @@ unit: $(BUILD)/unit-tests
 	$(Q)./$(BUILD)/unit-tests
 
 # Every suite runs, also after one has failed; the last line sums them up.
-TEST_SUITES := unit sim-test bridge-test bpf-test e2e check-abi check-vmlinux fuzz-smoke
+TEST_SUITES := unit sim-test bridge-test bpf-test e2e check-abi check-vmlinux fuzz-smoke fuzz-readers
 
 test:
 	$(Q)./.ci/deps

@@ -1,8 +1,14 @@
 # Fuzzers (clang's libFuzzer, package libclang-rt-dev). `make fuzz` runs each for FUZZ_SECONDS from a corpus that it
-# keeps; `make fuzz-smoke` makes the same few thousand inputs each time. What they find is left in $(BUILD)/fuzz and
-# can be given to the fuzzer as its argument.
+# keeps; `make fuzz-smoke` makes the same few thousand inputs each time; `make fuzz-readers` (part of `make test`) runs
+# the readers of other tools' traces side by side for FUZZ_READERS_SECONDS from tests/fuzz/corpus. What they find is left
+# in $(BUILD)/fuzz and can be given to the fuzzer as its argument. `make fuzz-corpus` takes what `make fuzz` has learnt
+# into tests/fuzz/corpus, as few inputs as reach the same code.
 
 FUZZ_SECONDS ?= 60
+FUZZ_READERS_SECONDS ?= 60
+FUZZ_READERS := fuzz_kineto fuzz_nsys
+FUZZ_CORPUS := tests/fuzz/corpus
+FUZZ_CORPUS_LENGTH := 2048
 FUZZERS := fuzz_session fuzz_ring fuzz_nsys fuzz_kineto fuzz_json
 FUZZ_CFLAGS := $(USER_CFLAGS) -O1 -g -fno-omit-frame-pointer \
 	-fsanitize=address,undefined -fno-sanitize-recover=undefined
@@ -26,15 +32,15 @@ $(FUZZERS:%=$(BUILD)/fuzz/%_corpus): $(BUILD)/fuzz/%_corpus: $(BUILD)/fuzz/tests
 	$(call say,LINK,$@)
 	$(Q)$(CLANG) -fsanitize=address,undefined $^ $(FUZZ_LIBRARIES) -o $@
 
-# Opening a database takes its time.
-SMOKE_RUNS = $(if $(filter fuzz_nsys,$*),3000,20000)
+SMOKE_RUNS := 20000
 
-FUZZ_OPTIONS = -max_len=65536 -rss_limit_mb=1024 -verbosity=0 -artifact_prefix=$(BUILD)/fuzz/$*-
+FUZZ_OPTIONS = -max_len=$(if $(filter fuzz_nsys,$*),4096,65536) -rss_limit_mb=1024 -verbosity=0 -artifact_prefix=$(BUILD)/fuzz/$*-
 
 $(FUZZERS:%=run-%): run-%: $(BUILD)/fuzz/% $(BUILD)/fuzz/%_corpus
 	$(Q)mkdir -p $(BUILD)/fuzz/$*-corpus
 	$(Q)$(BUILD)/fuzz/$*_corpus $(BUILD)/fuzz/$*-corpus
-	$(Q)$(BUILD)/fuzz/$* $(FUZZ_OPTIONS) -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1 $(BUILD)/fuzz/$*-corpus
+	$(Q)$(BUILD)/fuzz/$* $(FUZZ_OPTIONS) -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1 $(BUILD)/fuzz/$*-corpus \
+		$(wildcard $(FUZZ_CORPUS)/$*)
 
 $(FUZZERS:%=smoke-%): smoke-%: $(BUILD)/fuzz/% $(BUILD)/fuzz/%_corpus
 	$(Q)rm -rf $(BUILD)/fuzz/$*-seeds && mkdir -p $(BUILD)/fuzz/$*-seeds
@@ -43,14 +49,38 @@ $(FUZZERS:%=smoke-%): smoke-%: $(BUILD)/fuzz/% $(BUILD)/fuzz/%_corpus
 		{ cat $(BUILD)/fuzz/$*.log; exit 1; }
 	$(Q)echo '$*: $(SMOKE_RUNS) inputs'
 
+# The seed differs from run to run; the log has it.
+$(FUZZ_READERS:%=reader-%): reader-%: $(BUILD)/fuzz/%
+	$(Q)rm -rf $(BUILD)/fuzz/$*-found && mkdir -p $(BUILD)/fuzz/$*-found
+	$(Q)$(BUILD)/fuzz/$* $(FUZZ_OPTIONS) -max_total_time=$(FUZZ_READERS_SECONDS) -print_final_stats=1 \
+		$(BUILD)/fuzz/$*-found $(FUZZ_CORPUS)/$* > $(BUILD)/fuzz/$*.log 2>&1 || { cat $(BUILD)/fuzz/$*.log; exit 1; }
+	$(Q)echo "$*: $$(sed -n 's/stat::number_of_executed_units: *//p' $(BUILD)/fuzz/$*.log) inputs in $(FUZZ_READERS_SECONDS) s"
+
+$(FUZZ_READERS:%=corpus-%): corpus-%: $(BUILD)/fuzz/% $(BUILD)/fuzz/%_corpus
+	$(Q)rm -rf $(BUILD)/fuzz/$*-merged && mkdir -p $(BUILD)/fuzz/$*-merged $(BUILD)/fuzz/$*-corpus $(FUZZ_CORPUS)/$*
+	$(Q)$(BUILD)/fuzz/$*_corpus $(BUILD)/fuzz/$*-corpus
+	$(Q)$(BUILD)/fuzz/$* -set_cover_merge=1 -use_counters=0 -max_len=$(FUZZ_CORPUS_LENGTH) -verbosity=0 $(BUILD)/fuzz/$*-merged \
+		$(FUZZ_CORPUS)/$* $(BUILD)/fuzz/$*-corpus 2> $(BUILD)/fuzz/$*.log || { cat $(BUILD)/fuzz/$*.log; exit 1; }
+	$(Q)find $(FUZZ_CORPUS)/$* -type f ! -name 'shape-*' -delete
+	$(Q)for input in $(BUILD)/fuzz/$*-merged/*; do \
+		sum=$$(sha256sum $$input); cp $$input $(FUZZ_CORPUS)/$*/$${sum%"$${sum#????????????}"}; done
+	$(Q)du -sh --apparent-size $(FUZZ_CORPUS)/$*
+
 fuzz: $(FUZZERS:%=run-%)
+fuzz-corpus: $(FUZZ_READERS:%=corpus-%)
 
 ifneq ($(wildcard $(shell $(CLANG) -print-resource-dir 2>/dev/null)/lib/*/libclang_rt.fuzzer*.a),)
-fuzz-smoke: $(FUZZERS:%=smoke-%)
+fuzz-smoke: $(patsubst %,smoke-%,$(filter-out $(FUZZ_READERS),$(FUZZERS)))
+	$(Q)echo 'fuzz-smoke: $(words $^) passed, 0 failed'
+fuzz-readers:
+	$(Q)$(MAKE) --no-print-directory -j$(words $(FUZZ_READERS)) -k $(FUZZ_READERS:%=reader-%)
+	$(Q)echo 'fuzz-readers: $(words $(FUZZ_READERS)) passed, 0 failed'
 else
-fuzz-smoke:
-	$(Q)echo 'SKIP fuzz-smoke: clang has no libFuzzer here (package libclang-rt-dev)'
+fuzz-smoke fuzz-readers:
+	$(Q)echo 'SKIP $@: clang has no libFuzzer here (package libclang-rt-dev)'
+	$(Q)echo '$@: 0 passed, 0 failed, 1 skipped'
 endif
 
-.PHONY: fuzz fuzz-smoke $(FUZZERS:%=run-%) $(FUZZERS:%=smoke-%)
+.PHONY: fuzz fuzz-smoke fuzz-readers fuzz-corpus $(FUZZERS:%=run-%) $(FUZZERS:%=smoke-%) $(FUZZ_READERS:%=reader-%) \
+	$(FUZZ_READERS:%=corpus-%)
 -include $(FUZZ_OBJECTS:.o=.d) $(FUZZERS:%=$(BUILD)/fuzz/tests/fuzz/%.d) $(FUZZERS:%=$(BUILD)/fuzz/tests/fuzz/%_corpus.d)

@@ -3,6 +3,8 @@
 import gzip
 import json
 import os
+import pty
+import re
 
 from harness import ROOT, Skip, check_report, limit, one_line_error
 
@@ -97,6 +99,47 @@ def test_duplicate_ids_negative_and_missing(ctx):
     assert found[3] == {"queued": 0, "late": 0, "unknown": 7000}, found
 
 
+def test_kernels_that_overlap_on_a_stream(ctx):
+    """Busy is the union: what runs twice at a time, or lies inside of another, counts once."""
+    odd = events()
+    for name, start, length in ("across", 105, 8), ("inside", 106, 1), ("equal", 117, 3):
+        odd.append({"ph": "X", "cat": "kernel", "name": name, "ts": start, "dur": length, "pid": 0, "tid": 7,
+                    "args": {"device": 0, "stream": 7}})
+    found = report(ctx, write(ctx, json.dumps(odd)))
+    assert figures(found)[:3] == (16000, 4000, 1), figures(found)
+    assert found["gpus"][0]["op_count"] == 5
+
+
+def on_terminal(*argv):
+    """What a command shows on a terminal, and its exit status."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execv(argv[0], argv)
+    seen = b""
+    while True:
+        try:
+            seen += os.read(terminal, 65536)
+        except OSError:  # the other end is closed
+            break
+    os.close(terminal)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), seen.decode(errors="replace")
+
+
+@limit(120)
+def test_progress_bar(ctx):
+    """On a terminal, from a second on. A GB of white space, which is next to nothing once it is packed."""
+    text = json.dumps({"traceEvents": events()}).encode()
+    room = gzip.compress(b" " * (16 << 20))
+    long = write(ctx, gzip.compress(text[:-1]) + room * 96 + gzip.compress(text[-1:]), "long.json.gz")
+    status, seen = on_terminal(ctx.whyidle, "report", long)
+    assert status == 0, seen[-500:]
+    shares = [int(share) for share in re.findall(r"reading long\.json\.gz \[#* *\] +(\d+) % of \d+ MB", seen)]
+    assert len(shares) > 2 and shares == sorted(shares) and shares[0] < shares[-1] <= 100, (shares, seen[:500])
+    assert re.search(r"\r\x1b\[K(\x1b\[1m)?GPU 0", seen), f"the line was not taken away: {seen[-3000:]!r}"
+    status, seen = on_terminal(ctx.whyidle, "report", write(ctx, text))
+    assert status == 0 and "reading" not in seen, "no line for what takes less than a second"
+
+
 @limit(120)
 def test_truncated_anywhere(ctx):
     text = json.dumps({"traceEvents": events()}).encode()
@@ -116,7 +159,9 @@ def test_bad_files_are_one_line(ctx):
     for text in bad:
         done = ctx.run(ctx.whyidle, "report", "--json", write(ctx, text))
         if done.status == 0:
-            assert not json.loads(done.out)["gpus"], (text[:40], done)
+            found = json.loads(done.out)
+            assert not found["gpus"], (text[:40], done)
+            assert any("no GPU operations" in line for line in found["degraded"]), (text[:40], found["degraded"])
         else:
             one_line_error(done, 1)
 

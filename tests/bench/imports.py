@@ -4,7 +4,8 @@
 
     imports.py [--build DIR] [--operations N] [--repeat N] [--folder DIR] [TRACE]...
 
-Prints for each trace the size of its JSON text, time, text per second and peak memory: the best of --repeat runs, with
+Prints for each trace the size of its JSON text, time, text per second (of time, and of CPU time, which other load on the
+machine hardly changes; a thread reads ahead, so it can be the larger) and peak memory: the best of --repeat runs, with
 the file in the page cache. A made-up trace has about 450 bytes and one GPU operation each (tests/bench/make_kineto.c),
 so the default of 5 million operations needs 2.3 GB in --folder.
 """
@@ -47,7 +48,8 @@ def show(whyidle, trace, repeat):
     size = text_size(trace) / 1e6
     runs = [measure(whyidle, trace) for _ in range(repeat)]
     seconds, cpu, memory = (min(run[i] for run in runs) for i in range(3))
-    print(f"{os.path.basename(trace):40} {size:8.1f} {seconds:7.2f} {cpu:7.2f} {size / seconds:7.0f} {memory:8.0f}", flush=True)
+    print(f"{os.path.basename(trace):40} {size:8.1f} {seconds:7.2f} {cpu:7.2f} {size / seconds:7.0f} {size / cpu:10.0f} "
+          f"{memory:8.0f}", flush=True)
 
 
 def main():
@@ -58,7 +60,7 @@ def main():
     parser.add_argument("--folder", default=tempfile.gettempdir())
     parser.add_argument("traces", nargs="*", metavar="TRACE")
     args = parser.parse_args()
-    print(f"{'trace':40} {'text MB':>8} {'s':>7} {'CPU s':>7} {'MB/s':>7} {'peak MB':>8}")
+    print(f"{'trace':40} {'text MB':>8} {'s':>7} {'CPU s':>7} {'MB/s':>7} {'MB/CPU s':>10} {'peak MB':>8}")
     for trace in args.traces:
         show(args.build / "whyidle", trace, args.repeat)
     if not args.traces:

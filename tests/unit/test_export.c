@@ -159,21 +159,21 @@ static json_t *load_json(const char *path)
 Test(json_out, text_and_times)
 {
 	const char *path = fixture_path("text.json");
-	struct json_out out;
+	struct byte_out out;
 	char text[512] = "";
 	FILE *file;
 
-	cr_assert_eq(json_out_open(&out, open(path, O_WRONLY | O_CREAT, 0600), false), 0);
-	json_out_literal(&out, "[");
+	cr_assert_eq(byte_out_open(&out, open(path, O_WRONLY | O_CREAT, 0600), false), 0);
+	byte_out_literal(&out, "[");
 	json_out_string(&out, HOSTILE);
-	json_out_literal(&out, ",");
+	byte_out_literal(&out, ",");
 	json_out_time(&out, 1712195495505582988);
-	json_out_literal(&out, ",");
+	byte_out_literal(&out, ",");
 	json_out_time(&out, 7);
-	json_out_literal(&out, ",");
-	json_out_number(&out, UINT64_MAX);
-	json_out_literal(&out, "]");
-	cr_assert_eq(json_out_close(&out), 0);
+	byte_out_literal(&out, ",");
+	byte_out_number(&out, UINT64_MAX);
+	byte_out_literal(&out, "]");
+	cr_assert_eq(byte_out_close(&out), 0);
 	file = fopen(path, "r");
 	cr_assert(fgets(text, sizeof(text), file));
 	fclose(file);
@@ -188,17 +188,17 @@ Test(json_out, longer_than_its_buffer)
 	const char *path = fixture_path("long.json");
 	size_t length = 3000000;
 	char *text = malloc(length + 1);
-	struct json_out out;
+	struct byte_out out;
 	json_t *json;
 
 	for (size_t i = 0; i < length; i++)
 		text[i] = i % 100 ? 'x' : '"';
 	text[length] = '\0';
 	for (int compressed = 0; compressed < 2; compressed++) {
-		cr_assert_eq(json_out_open(&out, open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600), compressed),
+		cr_assert_eq(byte_out_open(&out, open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600), compressed),
 		             0);
 		json_out_string(&out, text);
-		cr_assert_eq(json_out_close(&out), 0);
+		cr_assert_eq(byte_out_close(&out), 0);
 		json = load_json(path);
 		cr_assert_str_eq(json_string_value(json), text);
 		json_decref(json);
@@ -208,13 +208,13 @@ Test(json_out, longer_than_its_buffer)
 
 Test(json_out, first_failure)
 {
-	struct json_out out;
+	struct byte_out out;
 
 	for (int compressed = 0; compressed < 2; compressed++) {
-		cr_assert_eq(json_out_open(&out, open("/dev/full", O_WRONLY), compressed), 0);
+		cr_assert_eq(byte_out_open(&out, open("/dev/full", O_WRONLY), compressed), 0);
 		for (int i = 0; i < 400000; i++)
-			json_out_number(&out, (uint64_t)i * 7919);
-		cr_assert_eq(json_out_close(&out), -ENOSPC);
+			byte_out_number(&out, (uint64_t)i * 7919);
+		cr_assert_eq(byte_out_close(&out), -ENOSPC);
 	}
 }
 

@@ -27,7 +27,7 @@ struct chrome_track {
 };
 
 struct chrome {
-	struct json_out out;
+	struct byte_out *out;
 	const struct model *model;
 	const struct analysis *analysis; /* NULL: without gaps */
 	struct launches launches;

@@ -8,60 +8,60 @@
 static void begin(struct chrome *chrome, const char *phase)
 {
 	if (chrome->has_event)
-		json_out_literal(&chrome->out, ",\n");
+		byte_out_literal(chrome->out, ",\n");
 	chrome->has_event = true;
 	chrome->has_argument = false;
-	json_out_literal(&chrome->out, "{\"ph\":\"");
-	json_out_put(&chrome->out, phase, 1);
-	json_out_literal(&chrome->out, "\"");
+	byte_out_literal(chrome->out, "{\"ph\":\"");
+	byte_out_put(chrome->out, phase, 1);
+	byte_out_literal(chrome->out, "\"");
 }
 
 static void place(struct chrome *chrome, uint64_t pid, uint64_t tid, uint64_t time_ns)
 {
-	json_out_literal(&chrome->out, ",\"pid\":");
-	json_out_number(&chrome->out, pid);
-	json_out_literal(&chrome->out, ",\"tid\":");
-	json_out_number(&chrome->out, tid);
-	json_out_literal(&chrome->out, ",\"ts\":");
-	json_out_time(&chrome->out, time_ns);
+	byte_out_literal(chrome->out, ",\"pid\":");
+	byte_out_number(chrome->out, pid);
+	byte_out_literal(chrome->out, ",\"tid\":");
+	byte_out_number(chrome->out, tid);
+	byte_out_literal(chrome->out, ",\"ts\":");
+	json_out_time(chrome->out, time_ns);
 }
 
 void chrome_slice(struct chrome *chrome, const char *category, const char *name, uint64_t pid, uint64_t tid,
                   uint64_t start_ns, uint64_t end_ns)
 {
 	begin(chrome, "X");
-	json_out_literal(&chrome->out, ",\"cat\":\"");
-	json_out_put(&chrome->out, category, strlen(category));
-	json_out_literal(&chrome->out, "\",\"name\":");
-	json_out_string(&chrome->out, name);
+	byte_out_literal(chrome->out, ",\"cat\":\"");
+	byte_out_put(chrome->out, category, strlen(category));
+	byte_out_literal(chrome->out, "\",\"name\":");
+	json_out_string(chrome->out, name);
 	place(chrome, pid, tid, start_ns);
-	json_out_literal(&chrome->out, ",\"dur\":");
-	json_out_time(&chrome->out, end_ns - start_ns);
+	byte_out_literal(chrome->out, ",\"dur\":");
+	json_out_time(chrome->out, end_ns - start_ns);
 }
 
 void chrome_end(struct chrome *chrome)
 {
 	if (chrome->has_argument)
-		json_out_literal(&chrome->out, "}}");
+		byte_out_literal(chrome->out, "}}");
 	else
-		json_out_literal(&chrome->out, "}");
+		byte_out_literal(chrome->out, "}");
 }
 
 static void key_of(struct chrome *chrome, const char *key)
 {
 	if (chrome->has_argument)
-		json_out_literal(&chrome->out, ",\"");
+		byte_out_literal(chrome->out, ",\"");
 	else
-		json_out_literal(&chrome->out, ",\"args\":{\"");
+		byte_out_literal(chrome->out, ",\"args\":{\"");
 	chrome->has_argument = true;
-	json_out_put(&chrome->out, key, strlen(key));
-	json_out_literal(&chrome->out, "\":");
+	byte_out_put(chrome->out, key, strlen(key));
+	byte_out_literal(chrome->out, "\":");
 }
 
 void chrome_number(struct chrome *chrome, const char *key, uint64_t value)
 {
 	key_of(chrome, key);
-	json_out_number(&chrome->out, value);
+	byte_out_number(chrome->out, value);
 }
 
 void chrome_string(struct chrome *chrome, const char *key, const char *value)
@@ -69,38 +69,38 @@ void chrome_string(struct chrome *chrome, const char *key, const char *value)
 	if (!value || !*value)
 		return;
 	key_of(chrome, key);
-	json_out_string(&chrome->out, value);
+	json_out_string(chrome->out, value);
 }
 
 void chrome_thread(struct chrome *chrome, const char *key, const char *comm, uint32_t tid)
 {
 	key_of(chrome, key);
-	json_out_literal(&chrome->out, "\"");
-	json_out_text(&chrome->out, comm);
-	json_out_literal(&chrome->out, " (");
-	json_out_number(&chrome->out, tid);
-	json_out_literal(&chrome->out, ")\"");
+	byte_out_literal(chrome->out, "\"");
+	json_out_text(chrome->out, comm);
+	byte_out_literal(chrome->out, " (");
+	byte_out_number(chrome->out, tid);
+	byte_out_literal(chrome->out, ")\"");
 }
 
 void chrome_flow(struct chrome *chrome, bool is_begin, uint64_t id, uint64_t pid, uint64_t tid,
                  uint64_t time_ns)
 {
 	begin(chrome, is_begin ? "s" : "f");
-	json_out_literal(&chrome->out, ",\"id\":");
-	json_out_number(&chrome->out, id);
+	byte_out_literal(chrome->out, ",\"id\":");
+	byte_out_number(chrome->out, id);
 	place(chrome, pid, tid, time_ns);
 	if (is_begin)
-		json_out_literal(&chrome->out, ",\"cat\":\"ac2g\",\"name\":\"ac2g\"}");
+		byte_out_literal(chrome->out, ",\"cat\":\"ac2g\",\"name\":\"ac2g\"}");
 	else
-		json_out_literal(&chrome->out, ",\"cat\":\"ac2g\",\"name\":\"ac2g\",\"bp\":\"e\"}");
+		byte_out_literal(chrome->out, ",\"cat\":\"ac2g\",\"name\":\"ac2g\",\"bp\":\"e\"}");
 }
 
 static void metadata(struct chrome *chrome, const char *name, uint64_t pid, uint64_t tid)
 {
 	begin(chrome, "M");
-	json_out_literal(&chrome->out, ",\"name\":\"");
-	json_out_put(&chrome->out, name, strlen(name));
-	json_out_literal(&chrome->out, "\"");
+	byte_out_literal(chrome->out, ",\"name\":\"");
+	byte_out_put(chrome->out, name, strlen(name));
+	byte_out_literal(chrome->out, "\"");
 	place(chrome, pid, tid, chrome->model->start_ns);
 }
 
@@ -109,7 +109,7 @@ void chrome_process_name(struct chrome *chrome, uint64_t pid, const char *name, 
 {
 	metadata(chrome, "process_name", pid, 0);
 	key_of(chrome, "name");
-	json_out_string(&chrome->out, name);
+	json_out_string(chrome->out, name);
 	chrome_end(chrome);
 	metadata(chrome, "process_labels", pid, 0);
 	chrome_string(chrome, "labels", label);
@@ -123,7 +123,7 @@ void chrome_thread_name(struct chrome *chrome, uint64_t pid, uint64_t tid, const
 {
 	metadata(chrome, "thread_name", pid, tid);
 	key_of(chrome, "name");
-	json_out_string(&chrome->out, name);
+	json_out_string(chrome->out, name);
 	chrome_end(chrome);
 	metadata(chrome, "thread_sort_index", pid, tid);
 	chrome_number(chrome, "sort_index", order);

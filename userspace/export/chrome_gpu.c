@@ -83,8 +83,8 @@ int chrome_operations(struct chrome *chrome)
 		array_for_each (op, &model->devices.items[i].ops) {
 			if (put_operation(chrome, i, op))
 				return -ENOMEM;
-			if (chrome->out.failure)
-				return chrome->out.failure;
+			if (chrome->out->failure)
+				return chrome->out->failure;
 		}
 	}
 	return 0;
@@ -219,7 +219,7 @@ static int put_gap(void *context, const struct gap_chain *chain)
 		put_chain(chrome, leaf);
 		chrome_end(chrome);
 	}
-	return chrome->out.failure;
+	return chrome->out->failure;
 }
 
 int chrome_gaps(struct chrome *chrome)

@@ -152,8 +152,8 @@ int chrome_threads(struct chrome *chrome)
 		put_overhead(chrome, thread);
 		thread_states_visit(model, thread, put_state, &row);
 		name_thread(chrome, thread, thread->tracked || thread->offcpu.count);
-		if (chrome->out.failure)
-			return chrome->out.failure;
+		if (chrome->out->failure)
+			return chrome->out->failure;
 	}
 	return 0;
 }

@@ -58,8 +58,9 @@ endif
 BPF_TEST := $(BUILD)/tests/bpf-source-test
 BPF_TEST_OBJECTS := $(BUILD)/obj/tests/e2e/test_bpf_source.o $(BUILD)/obj/tests/e2e/bpf_recording.o
 # The parts of userspace/ that it needs: this test can run while others do not build.
-BPF_TEST_PARTS := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard userspace/collect/bpf_*.c userspace/trace/*.c \
-	userspace/base/*.c) userspace/model/cuda_call.c)
+BPF_TEST_PARTS := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard userspace/collect/bpf_*.c userspace/collect/python_*.c \
+	userspace/collect/pure_python_lines.c userspace/collect/process_code.c userspace/collect/user_stacks.c \
+	userspace/trace/*.c userspace/symbols/*.c userspace/base/*.c) userspace/model/cuda_call.c)
 
 # With frame pointers, because it looks at its own user stacks.
 $(BUILD)/obj/tests/e2e/%.o: tests/e2e/%.c
@@ -76,7 +77,7 @@ $(BPF_TEST_LIBRARY): tests/e2e/many_calls.c
 $(BPF_TEST): $(BPF_TEST_OBJECTS) $(BPF_TEST_PARTS)
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) -rdynamic $^ -lbpf -lelf -lz -lzstd -ldl -lpthread -o $@
+	$(Q)$(CC) $(CFLAGS) -rdynamic $^ -lbpf -ldw -lelf -llzma -lz -lzstd $(DEMANGLER) -ldl -lpthread -o $@
 
 bpf-test: $(BPF_TEST) $(BPF_TEST_LIBRARY)
 	$(Q)./$(BPF_TEST)
@@ -92,7 +93,7 @@ $(BUILD)/obj/tests/bench/%.o: tests/bench/%.c
 $(BPF_BENCH): $(BUILD)/obj/tests/bench/bench_bpf_source.o $(BPF_TEST_PARTS)
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) $^ -lbpf -lelf -lz -lzstd -o $@
+	$(Q)$(CC) $(CFLAGS) $^ -lbpf -ldw -lelf -llzma -lz -lzstd $(DEMANGLER) -o $@
 
 bpf-bench: $(BPF_BENCH)
 	$(Q)./$(BPF_BENCH)

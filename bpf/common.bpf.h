@@ -29,6 +29,8 @@ extern const volatile struct bpf_settings settings;
 extern __u64 losses[WIRE_LOSS_COUNT];
 /* Set by the collector once all other programs are detached: those on CUDA calls do nothing from then on. */
 extern __u64 recording_end_ns;
+/* Bytes of user stacks sent since the collector last set it to 0. */
+extern __u64 stack_bytes_sent;
 
 /* Processes that are recorded, by thread group id. */
 struct {
@@ -50,7 +52,8 @@ struct thread_state {
 	__u64 args[WIRE_SYSCALL_ARGS];
 	__u64 object;
 	__s32 syscall;
-	__s32 kstack, ustack;
+	__s32 kstack;
+	__u32 stack_bytes; /* length of the record in its slot, 0: no user stack was taken */
 	__u32 state;
 	__u32 flags; /* WIRE_OFFCPU_PREEMPTED, WIRE_OFFCPU_IOWAIT */
 	__u32 next_tid;
@@ -68,6 +71,11 @@ struct thread_state {
 	__u32 seq;    /* recorded intervals so far */
 	__u32 faults; /* since the last record */
 	__u32 named;  /* a record with its name was sent */
+	__u32 slot;   /* number of its slot for stacks + 1, 0 none */
+	__u32 pad;
+
+	__u64 python_thread; /* PyThreadState, 0 not known */
+	__u64 python_missed; /* first of the list of those when this thread was not found in it */
 
 	__u32 call_function; /* the CUDA call it is in, see cuda.bpf.c */
 	__u64 call_ns;
@@ -115,13 +123,6 @@ struct {
 	__uint(key_size, sizeof(__u32));
 	__uint(value_size, WIRE_STACK_DEPTH * sizeof(__u64));
 } kernel_stacks SEC(".maps") __weak, kernel_stacks_second SEC(".maps") __weak;
-
-struct {
-	__uint(type, BPF_MAP_TYPE_STACK_TRACE);
-	__uint(max_entries, 32768);
-	__uint(key_size, sizeof(__u32));
-	__uint(value_size, WIRE_USTACK_DEPTH * sizeof(__u64));
-} user_stacks SEC(".maps") __weak, user_stacks_second SEC(".maps") __weak;
 
 static __always_inline void count_loss(enum wire_loss cause)
 {
@@ -294,20 +295,6 @@ static __always_inline __s32 kernel_stack(void *context)
 
 	if (id == -ERROR_EXISTS)
 		second = bpf_get_stackid(context, &kernel_stacks_second, BPF_F_FAST_STACK_CMP);
-	return stack_id(id, second);
-}
-
-/* User stack of the current task, by frame pointers. */
-static __always_inline __s32 user_stack(void *context)
-{
-	long id, second = -1;
-
-	if (!settings.user_stacks)
-		return WIRE_NO_STACK;
-	id = bpf_get_stackid(context, &user_stacks, BPF_F_USER_STACK | BPF_F_FAST_STACK_CMP);
-	if (id == -ERROR_EXISTS)
-		second =
-		    bpf_get_stackid(context, &user_stacks_second, BPF_F_USER_STACK | BPF_F_FAST_STACK_CMP);
 	return stack_id(id, second);
 }
 

@@ -19,8 +19,9 @@
 #define WIRE_COMM_LEN     16
 #define WIRE_FILENAME_LEN 128
 #define WIRE_SYSCALL_ARGS 4
-#define WIRE_STACK_DEPTH  32 /* frames kept of a kernel stack */
-#define WIRE_USTACK_DEPTH 64 /* frames kept of a user stack */
+#define WIRE_STACK_DEPTH  32    /* frames kept of a kernel stack */
+#define WIRE_STACK_BYTES  32768 /* at most this much memory of a user stack is copied */
+#define WIRE_PYTHON_DEPTH 96    /* Python frames kept of a thread */
 #define WIRE_NO_STACK     (-1)
 #define WIRE_STACK_SECOND (1 << 24) /* set in a stack id: the rest is an id of the second map of its kind */
 #define WIRE_NO_SYSCALL   (-1)
@@ -34,6 +35,7 @@ enum wire_type {
 	WIRE_EXEC = 5,
 	WIRE_EXIT = 6,
 	WIRE_CALL = 7,
+	WIRE_STACK = 8,
 };
 
 struct wire_header {
@@ -77,9 +79,10 @@ struct wire_offcpu {
 	__u64 object;
 	__u64 waker_object; /* the same for the waker; for a Unix socket the inode of its peer, where the
 	                       bytes go */
-	__s32 kstack, waker_kstack, ustack; /* ids in the stack maps, WIRE_NO_STACK if none */
-	__u32 state;                        /* task state bits as given to sched_switch */
-	__u32 flags;                        /* WIRE_OFFCPU_* */
+	__s32 kstack, waker_kstack; /* ids in the stack maps, WIRE_NO_STACK if none */
+	__u32 has_stack;            /* 1: a struct wire_stack of this thread with time out_ns came before */
+	__u32 state;                /* task state bits as given to sched_switch */
+	__u32 flags;                /* WIRE_OFFCPU_* */
 	__u32
 	    seq; /* per thread, +1 for each interval over the threshold, counted also when a record is lost */
 	__u32 faults; /* page faults of the thread since its previous record */
@@ -97,11 +100,62 @@ struct wire_sample {
 	__u64 time_ns;
 	__u32 tgid, tid;
 	__s32 syscall; /* WIRE_NO_SYSCALL in user mode */
-	__s32 kstack, ustack;
+	__s32 kstack;
+	__u32 has_stack; /* 1: a struct wire_stack of this thread with time time_ns came before */
 	__u32 flags;
 	__u32 faults; /* page faults of the thread since its previous record */
 	__u32 pad;
 	__u64 ip; /* interrupted instruction */
+};
+
+/* struct wire_stack.flags */
+#define WIRE_STACK_CUT        (1u << 0) /* the stack goes on behind what was copied */
+#define WIRE_STACK_PYTHON_CUT (1u << 1) /* there are more Python frames than were followed */
+
+/* In wire_python_frame.code, whose lower bits are free: native code called the interpreter with this frame.
+ */
+#define WIRE_PYTHON_CODE_ENTRY 1ull
+
+struct wire_python_frame {
+	__u64 code;     /* address of the code object, WIRE_PYTHON_CODE_ENTRY */
+	__u64 position; /* address of the instruction, or its index where struct wire_python says so */
+};
+
+/*
+ * User stack of a thread as it is in memory; comes just before the interval or sample that it belongs to.
+ * `python_count` struct wire_python_frame follow, innermost first, then `stack_bytes` bytes from `sp` on,
+ * then up to 7 bytes without meaning.
+ */
+struct wire_stack {
+	struct wire_header header;
+	__u64 time_ns;
+	__u64 ip, sp, bp; /* of user mode; bp: the register that may be the frame pointer */
+	__u64 link;       /* return address in a register, 0 where the machine has none */
+	__u32 tgid, tid;
+	__u32 stack_bytes, python_count;
+	__u32 flags; /* WIRE_STACK_* */
+	__u32 pad;
+};
+
+/* struct wire_python.flags */
+#define WIRE_PYTHON_CFRAME  (1u << 0) /* thread_frame is a pointer to a struct that points to the frame */
+#define WIRE_PYTHON_OBJECTS (1u << 1) /* each frame has a call of the interpreter of its own (until 3.10) */
+#define WIRE_PYTHON_ENTRY   (1u << 2) /* frame_mark: not 0 where native code called the interpreter (3.11) */
+#define WIRE_PYTHON_OWNER   (1u << 3) /* frame_mark: WIRE_PYTHON_OWNER_NATIVE or more: no function (3.12 on) \
+	                               */
+#define WIRE_PYTHON_INDEX (1u << 4)   /* positions are indices of 4 bytes */
+
+#define WIRE_PYTHON_OWNER_NATIVE 3 /* FRAME_OWNED_BY_CSTACK, FRAME_OWNED_BY_INTERPRETER */
+
+/* Where a version of CPython keeps the frames of its threads: offsets in its structs. Value of a BPF map. */
+struct wire_python {
+	__u64 runtime; /* address of _PyRuntime */
+	__u32 interpreters_head, threads_head;
+	__u32 thread_next, thread_id, thread_frame;
+	__u32 cframe_current;
+	__u32 frame_previous, frame_code, frame_position, frame_mark;
+	__u32 flags; /* WIRE_PYTHON_* */
+	__u32 pad;
 };
 
 /* Names a thread that other records refer to (tracked or not); sent once per name. */
@@ -154,12 +208,17 @@ enum wire_loss {
 	WIRE_LOSS_STACK = 1,   /* stack map full or a bucket collision */
 	WIRE_LOSS_STORAGE = 2, /* no per-thread storage could be had */
 	WIRE_LOSS_NEST = 3,    /* CUDA call whose entry and return did not pair */
-	WIRE_LOSS_COUNT = 4,
+	WIRE_LOSS_SLOT = 4,    /* user stack: more threads than slots */
+	WIRE_LOSS_BUDGET = 5,  /* user stack: too many bytes since the last poll */
+	WIRE_LOSS_COUNT = 6,
 };
 
 _Static_assert(sizeof(struct wire_header) == 8, "wire_header");
 _Static_assert(sizeof(struct wire_offcpu) == 168, "wire_offcpu");
 _Static_assert(sizeof(struct wire_sample) == 56, "wire_sample");
+_Static_assert(sizeof(struct wire_stack) == 72, "wire_stack");
+_Static_assert(sizeof(struct wire_python_frame) == 16, "wire_python_frame");
+_Static_assert(sizeof(struct wire_python) == 56, "wire_python");
 _Static_assert(sizeof(struct wire_task) == 40, "wire_task");
 _Static_assert(sizeof(struct wire_fork) == 48, "wire_fork");
 _Static_assert(sizeof(struct wire_exec) == 168, "wire_exec");

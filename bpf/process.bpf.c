@@ -10,6 +10,7 @@
  * The state goes when the thread exits, the process when its last thread does.
  */
 #include "common.bpf.h"
+#include "stack.bpf.h"
 
 /* Puts a thread that does not run into an off-CPU interval from `now` on. */
 static __always_inline void thread_start_off_cpu(struct thread_state *thread, __u32 state, __u32 flags,
@@ -17,10 +18,22 @@ static __always_inline void thread_start_off_cpu(struct thread_state *thread, __
 {
 	thread->state = state;
 	thread->flags = flags;
-	thread->kstack = thread->ustack = WIRE_NO_STACK;
+	thread->kstack = WIRE_NO_STACK;
+	thread->stack_bytes = 0;
 	thread->syscall = WIRE_NO_SYSCALL;
 	thread->out_cpu = bpf_get_smp_processor_id();
 	thread->out_ns = now;
+}
+
+/* A forked process has its parent's memory, and so its interpreter. */
+static __always_inline void python_inherit(__u32 parent, __u32 child)
+{
+	struct wire_python *python = bpf_map_lookup_elem(&python_processes, &parent), copy;
+
+	if (!python)
+		return;
+	copy = *python;
+	bpf_map_update_elem(&python_processes, &child, &copy, BPF_ANY);
 }
 
 SEC("tp_btf/sched_process_fork")
@@ -38,6 +51,8 @@ int process_forked(__u64 *context)
 		return 0;
 	if (child->tgid != parent->tgid && bpf_map_update_elem(&tracked_processes, &tgid, &one, BPF_ANY))
 		count_loss(WIRE_LOSS_STORAGE);
+	if (child->tgid != parent->tgid)
+		python_inherit(task_tgid(parent), tgid);
 	now = bpf_ktime_get_ns();
 	thread = thread_create(child);
 	if (thread)
@@ -80,13 +95,15 @@ int process_executed(__u64 *context)
 	struct linux_binprm *program = (struct linux_binprm *)context[2];
 	struct thread_state *thread = thread_find(task);
 	struct wire_exec *record;
-	__u32 tid = task_tid(task);
+	__u32 tid = task_tid(task), tgid = task_tgid(task);
 
+	bpf_map_delete_elem(&python_processes, &tgid);
 	if (!thread)
 		return 0;
+	thread->python_thread = thread->python_missed = 0;
 	if (thread->tid != tid) {
 		/* A thread that is not the leader becomes it, with the leader's id: its old id is gone. */
-		record_exit(thread, task_tgid(task), 0);
+		record_exit(thread, tgid, 0);
 		thread->seq = 0;
 		thread->tid = tid;
 	}
@@ -95,8 +112,8 @@ int process_executed(__u64 *context)
 	if (!record)
 		return 0;
 	record->time_ns = bpf_ktime_get_ns();
-	record->tgid = task_tgid(task);
-	record->tid = task_tid(task);
+	record->tgid = tgid;
+	record->tid = tid;
 	bpf_probe_read_kernel_str(record->comm, sizeof(record->comm), task->comm);
 	bpf_probe_read_kernel_str(record->filename, sizeof(record->filename), program->filename);
 	record_submit(record);
@@ -132,10 +149,13 @@ int process_exited(__u64 *context)
 
 	if (thread) {
 		record_exit(thread, tgid, task->exit_code);
+		slot_give_back(thread);
 		thread_forget(task);
 	}
-	if (!task->signal->live.counter)
+	if (!task->signal->live.counter) {
 		bpf_map_delete_elem(&tracked_processes, &tgid);
+		bpf_map_delete_elem(&python_processes, &tgid);
+	}
 	return 0;
 }
 

@@ -4,6 +4,7 @@
  * become records. The clock needs no hardware counters, which virtual machines often lack.
  */
 #include "common.bpf.h"
+#include "stack.bpf.h"
 
 /* Kernel addresses are the upper half, on every architecture that is supported. */
 static __always_inline bool kernel_address(__u64 address)
@@ -18,7 +19,8 @@ int cpu_sampled(struct bpf_perf_event_data *context)
 	struct thread_state *thread = thread_find(task);
 	__u64 args[WIRE_SYSCALL_ARGS], now;
 	struct wire_sample *record;
-	__s32 kstack = WIRE_NO_STACK, ustack;
+	__s32 kstack = WIRE_NO_STACK;
+	bool has_stack;
 	__u64 ip = PT_REGS_IP(&context->regs);
 	bool kernel = kernel_address(ip);
 
@@ -28,7 +30,8 @@ int cpu_sampled(struct bpf_perf_event_data *context)
 	thread_name(thread, task, now);
 	if (kernel)
 		kstack = kernel_stack(context);
-	ustack = user_stack(context);
+	stack_take(thread, task, now);
+	has_stack = stack_send(thread);
 	record = record_reserve(WIRE_SAMPLE, sizeof(*record));
 	if (!record)
 		return 0;
@@ -37,7 +40,7 @@ int cpu_sampled(struct bpf_perf_event_data *context)
 	record->tid = task_tid(task);
 	record->syscall = kernel ? task_syscall(task, args) : WIRE_NO_SYSCALL;
 	record->kstack = kstack;
-	record->ustack = ustack;
+	record->has_stack = has_stack;
 	record->flags = kernel ? 0 : WIRE_SAMPLE_USER;
 	record->faults = thread_take_faults(thread);
 	record->pad = 0;

@@ -16,6 +16,7 @@
  * that is still on the run queue ends nothing and is ignored.
  */
 #include "common.bpf.h"
+#include "stack.bpf.h"
 
 #define MODE_TYPE_MASK   0170000    /* S_IFMT */
 #define ANON_INODE_MAGIC 0x09041934 /* ANON_INODE_FS_MAGIC: eventfd, epoll, timerfd … share one inode */
@@ -107,12 +108,13 @@ static __always_inline void interval_open(void *context, struct thread_state *th
 	if (runnable) {
 		/* It was interrupted anywhere: its stack says nothing about a wait. */
 		thread->flags = WIRE_OFFCPU_PREEMPTED;
-		thread->kstack = thread->ustack = WIRE_NO_STACK;
+		thread->kstack = WIRE_NO_STACK;
+		thread->stack_bytes = 0;
 		return;
 	}
 	thread->flags = BPF_CORE_READ_BITFIELD(task, in_iowait) ? WIRE_OFFCPU_IOWAIT : 0;
 	thread->kstack = kernel_stack(context);
-	thread->ustack = user_stack(context);
+	stack_take(thread, task, now);
 	if (thread->syscall >= 0)
 		thread->object = syscall_object(task, thread->syscall, thread->args, false);
 }
@@ -121,6 +123,7 @@ static __always_inline void interval_open(void *context, struct thread_state *th
 static __always_inline void interval_record(struct thread_state *thread, struct task_struct *task,
                                             __u32 prev_tid, __u32 flags, __u64 end)
 {
+	bool has_stack = end - thread->out_ns >= settings.min_stack_ns && stack_send(thread);
 	struct wire_offcpu *record = record_reserve(WIRE_OFFCPU, sizeof(*record));
 
 	if (!record)
@@ -141,7 +144,7 @@ static __always_inline void interval_record(struct thread_state *thread, struct 
 	record->waker_object = 0;
 	record->kstack = thread->kstack;
 	record->waker_kstack = WIRE_NO_STACK;
-	record->ustack = thread->ustack;
+	record->has_stack = has_stack;
 	record->state = thread->state;
 	record->flags = thread->flags | flags;
 	record->seq = thread->seq;

@@ -22,6 +22,8 @@ enum syscall_kind {
 struct bpf_settings {
 	__u64 pid_namespace;   /* inode of the pid namespace that ids are given in, 0: the initial one */
 	__u64 min_offcpu_ns;   /* shorter intervals are not recorded */
+	__u64 min_stack_ns;    /* shorter intervals come without a user stack */
+	__u64 stack_budget;    /* bytes of user stacks between two polls of the collector */
 	__u8 user_stacks;      /* 1: user stacks with samples and blocked intervals */
 	__u8 thread_table;     /* 1: thread states in a hash table, task storage is not available */
 	__u8 adopt_on_switch;  /* 1: threads of tracked processes are found when they are switched */
@@ -30,6 +32,6 @@ struct bpf_settings {
 	__u8 syscall_kinds[SETTINGS_SYSCALLS]; /* enum syscall_kind */
 };
 
-_Static_assert(sizeof(struct bpf_settings) == 24 + SETTINGS_SYSCALLS, "bpf_settings");
+_Static_assert(sizeof(struct bpf_settings) == 40 + SETTINGS_SYSCALLS, "bpf_settings");
 
 #endif

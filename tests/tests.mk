@@ -17,9 +17,35 @@ $(BUILD)/san/cupti_bridge/%.o: cupti_bridge/%.c
 # Parts of the bridge that need no CUPTI.
 UNIT_BRIDGE_OBJECTS := $(patsubst %.c,$(BUILD)/san/%.o,$(BRIDGE_PURE_SOURCES))
 
+# ELF files to look for names in: with all symbols, stripped, and as Fedora has them, with those that .dynsym lacks
+# compressed inside.
+FIXTURES := $(BUILD)/fixtures
+FIXTURE_FILES := $(addprefix $(FIXTURES)/,names.so names-stripped.so names-mini.so names-cxx.so)
+
+$(FIXTURES)/names.so: tests/unit/fixtures/names.c
+	$(call say,FIXTURE,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -O2 -g -fomit-frame-pointer -fPIC -shared -Wl,--build-id $< -o $@
+
+$(FIXTURES)/names-cxx.so: tests/unit/fixtures/names.cc
+	$(call say,FIXTURE,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -O2 -g -fPIC -shared -Wl,--build-id $< -o $@
+
+$(FIXTURES)/names-stripped.so: $(FIXTURES)/names.so
+	$(Q)strip $< -o $@
+
+$(FIXTURES)/names-mini.so: $(FIXTURES)/names.so $(FIXTURES)/names-stripped.so
+	$(Q)objcopy --strip-debug --keep-symbol=fixture_local $< $(FIXTURES)/names-inner
+	$(Q)xz -c $(FIXTURES)/names-inner > $(FIXTURES)/names-inner.xz
+	$(Q)objcopy --add-section .gnu_debugdata=$(FIXTURES)/names-inner.xz $(FIXTURES)/names-stripped.so $@
+
+$(BUILD)/san/tests/unit/test_binary.o: USER_CFLAGS += -DUNIT_FIXTURES='"$(FIXTURES)"'
+$(BUILD)/san/tests/unit/test_binary.o: $(FIXTURE_FILES)
+
 $(BUILD)/unit-tests: $(UNIT_OBJECTS) $(PURE_OBJECTS) $(UNIT_BRIDGE_OBJECTS)
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(SANITIZE) $^ -lcriterion -lelf -lz -lzstd -ljansson -lsqlite3 $(DEMANGLER) $(SYSTEM_LIBRARIES) -o $@
+	$(Q)$(CC) $(SANITIZE) $^ -lcriterion -ldw -lelf -llzma -lz -lzstd -ljansson -lsqlite3 $(DEMANGLER) $(SYSTEM_LIBRARIES) -o $@
 
 unit: $(BUILD)/unit-tests
 	$(Q)./$(BUILD)/unit-tests

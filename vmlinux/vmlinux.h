@@ -38,8 +38,10 @@ enum {
 
 enum bpf_map_type {
 	BPF_MAP_TYPE_HASH = 1,
+	BPF_MAP_TYPE_ARRAY = 2,
 	BPF_MAP_TYPE_STACK_TRACE = 7,
 	BPF_MAP_TYPE_LRU_HASH = 9,
+	BPF_MAP_TYPE_STACK = 23,
 	BPF_MAP_TYPE_RINGBUF = 27,
 	BPF_MAP_TYPE_TASK_STORAGE = 29,
 };
@@ -54,7 +56,6 @@ enum {
 };
 
 enum {
-	BPF_F_USER_STACK = 256,
 	BPF_F_FAST_STACK_CMP = 512,
 };
 
@@ -74,6 +75,7 @@ typedef struct {
 
 #if defined(__TARGET_ARCH_x86)
 struct pt_regs {
+	unsigned long bp;
 	unsigned long r10;
 	unsigned long r9;
 	unsigned long r8;
@@ -87,6 +89,9 @@ struct pt_regs {
 	unsigned long sp;
 };
 typedef struct pt_regs bpf_user_pt_regs_t;
+struct thread_struct {
+	unsigned long fsbase;
+};
 #elif defined(__TARGET_ARCH_arm64)
 struct user_pt_regs {
 	__u64 regs[31];
@@ -107,6 +112,11 @@ struct pt_regs {
 	s32 syscallno;
 };
 typedef struct user_pt_regs bpf_user_pt_regs_t;
+struct thread_struct {
+	struct {
+		unsigned long tp_value;
+	} uw;
+};
 #else
 #error "no registers known for this architecture"
 #endif
@@ -165,6 +175,10 @@ struct files_struct {
 	struct fdtable *fdt;
 };
 
+struct mm_struct {
+	unsigned long start_stack;
+};
+
 struct task_struct {
 	struct thread_info thread_info;
 	unsigned int __state;
@@ -184,6 +198,8 @@ struct task_struct {
 	struct files_struct *files;
 	struct signal_struct *signal;
 	int pagefault_disabled;
+	struct mm_struct *mm;
+	struct thread_struct thread;
 };
 
 struct linux_binprm {

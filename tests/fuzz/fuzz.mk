@@ -15,7 +15,7 @@ FUZZ_CFLAGS := $(USER_CFLAGS) -O1 -g -fno-omit-frame-pointer \
 FUZZ_OBJECTS := $(patsubst %.c,$(BUILD)/fuzz/%.o,$(wildcard userspace/base/*.c userspace/trace/*.c \
 	userspace/symbols/*.c \
 	userspace/model/*.c userspace/import/*.c userspace/attribute/*.c userspace/collect/pure_*.c))
-FUZZ_LIBRARIES := -lz -lzstd -lsqlite3 $(DEMANGLER) -lm
+FUZZ_LIBRARIES := -ldw -lelf -llzma -lz -lzstd -lsqlite3 $(DEMANGLER) -lm
 
 $(BUILD)/fuzz/%.o: %.c
 	$(call say,CC-FUZZ,$<)

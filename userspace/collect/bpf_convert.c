@@ -10,7 +10,7 @@ static const uint16_t wire_sizes[] = {
     [WIRE_OFFCPU] = sizeof(struct wire_offcpu), [WIRE_SAMPLE] = sizeof(struct wire_sample),
     [WIRE_TASK] = sizeof(struct wire_task),     [WIRE_FORK] = sizeof(struct wire_fork),
     [WIRE_EXEC] = sizeof(struct wire_exec),     [WIRE_EXIT] = sizeof(struct wire_exit),
-    [WIRE_CALL] = sizeof(struct wire_call),
+    [WIRE_CALL] = sizeof(struct wire_call),     [WIRE_STACK] = sizeof(struct wire_stack),
 };
 
 static uint32_t string_id(struct bpf_converter *converter, const char *text, size_t room)
@@ -60,8 +60,8 @@ static int convert_offcpu(struct bpf_converter *converter, const struct wire_off
 	err = bpf_stacks_kernel(converter->stacks, wire->kstack, &record.kstack, error);
 	if (!err)
 		err = bpf_stacks_kernel(converter->stacks, wire->waker_kstack, &record.waker_kstack, error);
-	if (!err)
-		err = bpf_stacks_user(converter->stacks, wire->tgid, wire->ustack, &record.ustack, error);
+	if (wire->has_stack)
+		record.ustack = user_stacks_take(converter->user_stacks, wire->tid, wire->out_ns);
 	return err ? err : session_writer_put(converter->writer, &record, error);
 }
 
@@ -81,8 +81,8 @@ static int convert_sample(struct bpf_converter *converter, const struct wire_sam
 	};
 	int err = bpf_stacks_kernel(converter->stacks, wire->kstack, &record.kstack, error);
 
-	if (!err)
-		err = bpf_stacks_user(converter->stacks, wire->tgid, wire->ustack, &record.ustack, error);
+	if (wire->has_stack)
+		record.ustack = user_stacks_take(converter->user_stacks, wire->tid, wire->time_ns);
 	return err ? err : session_writer_put(converter->writer, &record, error);
 }
 
@@ -111,6 +111,7 @@ static int convert_fork(struct bpf_converter *converter, const struct wire_fork 
 	    .comm = string_id(converter, wire->comm, sizeof(wire->comm)),
 	};
 
+	user_stacks_fork(converter->user_stacks, wire->parent_tgid, wire->child_tgid);
 	return session_writer_put(converter->writer, &record, error);
 }
 
@@ -128,6 +129,7 @@ static int convert_exec(struct bpf_converter *converter, const struct wire_exec 
 
 	/* The process may have gone since, or have executed something else: then this is the later command.
 	 */
+	user_stacks_exec(converter->user_stacks, wire->tgid);
 	bpf_tasks_cmdline(wire->tgid, cmdline);
 	record.cmdline = session_writer_cstring(converter->writer, cmdline);
 	return session_writer_put(converter->writer, &record, error);
@@ -145,6 +147,8 @@ static int convert_exit(struct bpf_converter *converter, const struct wire_exit 
 	    .faults = wire->faults,
 	};
 
+	if (wire->tid == wire->tgid)
+		user_stacks_exit(converter->user_stacks, wire->tgid);
 	return session_writer_put(converter->writer, &record, error);
 }
 
@@ -172,7 +176,9 @@ int bpf_convert(struct bpf_converter *converter, const void *data, size_t size, 
 	const struct wire_header *header = data;
 
 	if (size < sizeof(*header) || header->type >= sizeof(wire_sizes) / sizeof(wire_sizes[0]) ||
-	    !wire_sizes[header->type] || header->size != wire_sizes[header->type] || size < header->size) {
+	    !wire_sizes[header->type] || size < header->size ||
+	    (header->type == WIRE_STACK ? header->size < wire_sizes[header->type]
+	                                : header->size != wire_sizes[header->type])) {
 		converter->invalid++;
 		return 0;
 	}
@@ -187,6 +193,8 @@ int bpf_convert(struct bpf_converter *converter, const void *data, size_t size, 
 		return convert_fork(converter, data, error);
 	case WIRE_EXEC:
 		return convert_exec(converter, data, error);
+	case WIRE_STACK:
+		return user_stacks_add(converter->user_stacks, data, header->size, error);
 	case WIRE_EXIT:
 		return convert_exit(converter, data, error);
 	default:

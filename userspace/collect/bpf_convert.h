@@ -10,11 +10,13 @@
 
 #include "base/error.h"
 #include "collect/bpf_stacks.h"
+#include "collect/user_stacks.h"
 #include "trace/session.h"
 
 struct bpf_converter {
 	struct session_writer *writer;
 	struct bpf_stacks *stacks;
+	struct user_stacks *user_stacks;
 	/* Names of probed CUDA functions by attach cookie. Given by the caller, may grow between calls. */
 	char *const *functions;
 	size_t function_count;

@@ -18,8 +18,10 @@
 #include "collect/bpf_uprobe.h"
 #include "whyidle.skel.h"
 
-#define DEFAULT_RING_BYTES (64u << 20)
-#define TRIAL_ENTRIES      64 /* map sizes while a program is only tried */
+#define DEFAULT_RING_BYTES   (64u << 20)
+#define DEFAULT_MIN_STACK_NS 100000
+#define STACK_BUDGET         (4u << 20) /* bytes of user stacks between two polls */
+#define TRIAL_ENTRIES        64         /* map sizes while a program is only tried */
 
 /* Inode of the initial pid namespace, fixed by the kernel (PROC_PID_INIT_INO). */
 #define INITIAL_PID_NAMESPACE 0xeffffffcu
@@ -125,6 +127,8 @@ static void set_options(struct bpf_settings *settings, const struct plan *plan,
 	settings->pid_namespace = plan->pid_namespace;
 	settings->min_offcpu_ns = options->min_offcpu_ns;
 	settings->user_stacks = options->user_stacks;
+	settings->min_stack_ns = options->min_stack_ns ? options->min_stack_ns : DEFAULT_MIN_STACK_NS;
+	settings->stack_budget = STACK_BUDGET;
 	settings->thread_table = plan->thread_table;
 	settings->switch_has_state = plan->switch_has_state;
 	for (size_t i = 0; i < PROGRAMS_KNOWN; i++) {
@@ -153,8 +157,8 @@ static int set_sizes(struct whyidle_bpf *programs, const struct plan *plan,
 	}
 	err = err ?: bpf_map__set_max_entries(programs->maps.ring, ring);
 	if (trial || !options->user_stacks) {
-		err = err ?: bpf_map__set_max_entries(programs->maps.user_stacks, 1);
-		err = err ?: bpf_map__set_max_entries(programs->maps.user_stacks_second, 1);
+		err = err ?: bpf_map__set_max_entries(programs->maps.stack_slots, 1);
+		err = err ?: bpf_map__set_max_entries(programs->maps.free_slots, 1);
 	}
 	if (plan->thread_table)
 		return err ?: bpf_map__set_autocreate(programs->maps.thread_storage, false);
@@ -190,6 +194,17 @@ static int set_attach_types(struct whyidle_bpf *programs, const struct plan *pla
 	return err;
 }
 
+/* Every slot for user stacks is free at first. */
+static int fill_slots(struct whyidle_bpf *programs)
+{
+	uint32_t count = bpf_map__max_entries(programs->maps.free_slots);
+	int err = 0;
+
+	for (uint32_t i = 0; i < count && !err; i++)
+		err = bpf_map_update_elem(bpf_map__fd(programs->maps.free_slots), NULL, &i, BPF_ANY);
+	return err;
+}
+
 /* Loads the programs of the plan, or only the one with index `only` to see if it can be; -1: all. */
 static int plan_load(const struct plan *plan, const struct bpf_source_options *options, int only,
                      struct whyidle_bpf **loaded)
@@ -215,6 +230,8 @@ static int plan_load(const struct plan *plan, const struct bpf_source_options *o
 		err = -EPERM;
 	if (!err)
 		err = whyidle_bpf__load(programs);
+	if (!err && only < 0)
+		err = fill_slots(programs);
 	if (err || only >= 0)
 		whyidle_bpf__destroy(programs);
 	else

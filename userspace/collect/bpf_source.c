@@ -31,6 +31,7 @@ struct bpf_source {
 	struct ring_buffer *ring;
 	struct bpf_calls calls;
 	struct bpf_stacks stacks;
+	struct user_stacks user_stacks;
 	struct bpf_converter converter;
 	struct {
 		ARRAY(struct bpf_link *)
@@ -76,8 +77,8 @@ static void init_stacks(struct bpf_source *source)
 
 	stacks->kernel_fds[0] = bpf_map__fd(source->programs->maps.kernel_stacks);
 	stacks->kernel_fds[1] = bpf_map__fd(source->programs->maps.kernel_stacks_second);
-	stacks->user_fds[0] = bpf_map__fd(source->programs->maps.user_stacks);
-	stacks->user_fds[1] = bpf_map__fd(source->programs->maps.user_stacks_second);
+	source->user_stacks.count = &stacks->count;
+	source->user_stacks.python_fd = bpf_map__fd(source->programs->maps.python_processes);
 	err = bpf_stacks_init(stacks);
 	if (!err)
 		return;
@@ -291,8 +292,9 @@ int bpf_source_attach(struct bpf_source *source, struct session_writer *writer, 
 
 	if (source->attached)
 		return error_set(error, -EALREADY, "recording has begun already");
-	source->converter.writer = source->stacks.writer = writer;
+	source->converter.writer = source->stacks.writer = source->user_stacks.writer = writer;
 	source->converter.stacks = &source->stacks;
+	source->converter.user_stacks = &source->user_stacks;
 	source->losses_read_ns = now;
 	err = attach_tracepoints(source, error);
 	if (err)
@@ -342,8 +344,8 @@ static int write_losses(struct bpf_source *source, struct error *error)
 		enum wire_loss wire;
 		enum record_loss_cause cause;
 	} kinds[] = {
-	    {WIRE_LOSS_RING, RECORD_LOSS_BPF_RING},
-	    {WIRE_LOSS_STACK, RECORD_LOSS_STACKS},
+	    {WIRE_LOSS_RING, RECORD_LOSS_BPF_RING},    {WIRE_LOSS_STACK, RECORD_LOSS_STACKS},
+	    {WIRE_LOSS_SLOT, RECORD_LOSS_USER_STACKS}, {WIRE_LOSS_BUDGET, RECORD_LOSS_USER_STACKS},
 	    {WIRE_LOSS_STORAGE, RECORD_LOSS_STORAGE},
 	};
 	uint64_t next_start = clock_ns(CLOCK_MONOTONIC);
@@ -379,6 +381,8 @@ int bpf_source_poll(struct bpf_source *source, struct error *error)
 	source->error = NULL;
 	if (count < 0)
 		return error_set(error, count, "cannot read the BPF ring: %s", strerror(-count));
+	user_stacks_poll(&source->user_stacks, clock_ns(CLOCK_MONOTONIC));
+	__atomic_store_n(&source->programs->bss->stack_bytes_sent, 0, __ATOMIC_RELAXED);
 	err = write_losses(source, source->poll_error ? NULL : error);
 	if (source->poll_error)
 		return source->poll_error;
@@ -465,6 +469,9 @@ void bpf_source_stats(const struct bpf_source *source, struct bpf_source_stats *
 	    .lost_storage = read_loss(source, WIRE_LOSS_STORAGE),
 	    .lost_nest = read_loss(source, WIRE_LOSS_NEST),
 	    .stacks = source->stacks.count,
+	    .user_stacks = source->user_stacks.unwound,
+	    .cut_stacks = source->user_stacks.incomplete,
+	    .lost_user_stacks = read_loss(source, WIRE_LOSS_SLOT) + read_loss(source, WIRE_LOSS_BUDGET),
 	    .prog_ns = program_time(source),
 	};
 }
@@ -478,6 +485,7 @@ void bpf_source_close(struct bpf_source *source)
 	ring_buffer__free(source->ring);
 	bpf_calls_free(&source->calls);
 	bpf_stacks_free(&source->stacks);
+	user_stacks_free(&source->user_stacks);
 	whyidle_bpf__destroy(source->programs);
 	array_free(&source->pids);
 	free(source);

@@ -17,7 +17,6 @@ void bpf_stacks_free(struct bpf_stacks *stacks)
 {
 	kernel_symbols_free(&stacks->symbols);
 	index_map_free(&stacks->kernel_ids);
-	index_map_free(&stacks->user_ids);
 	index_map_free(&stacks->addresses);
 }
 
@@ -41,68 +40,51 @@ static int write_symbol(struct bpf_stacks *stacks, uint64_t address, struct erro
 }
 
 /* Writes a new stack of `count` frames and gives its id. */
-static int write_stack(struct bpf_stacks *stacks, uint32_t kind, uint32_t pid, const uint64_t *frames,
-                       uint32_t count, uint32_t *id, struct error *error)
+static int write_stack(struct bpf_stacks *stacks, const uint64_t *frames, uint32_t count, uint32_t *id,
+                       struct error *error)
 {
-	struct record_stack record = {.header = {.type = RECORD_STACK}};
+	struct record_stack record = {.header = {.type = RECORD_STACK}, .kind = RECORD_STACK_KERNEL};
 	int err = 0;
 
-	for (uint32_t i = 0; i < count && !err && kind == RECORD_STACK_KERNEL; i++)
+	for (uint32_t i = 0; i < count && !err; i++)
 		err = write_symbol(stacks, frames[i], error);
 	if (err)
 		return err;
 	*id = ++stacks->count;
 	record.header.size = sizeof(record) + count * sizeof(*frames);
 	record.id = *id;
-	record.kind = kind;
-	record.pid = pid;
 	record.count = count;
 	return session_writer_put_tail(stacks->writer, &record, sizeof(record), frames,
 	                               count * sizeof(*frames), error);
 }
 
-/* Frames of a stack in the map of a kind; 0 if it is not there. `frames` holds the depth of that kind. */
-static uint32_t read_stack(const int fds[2], int32_t id, uint64_t *frames, uint32_t depth)
+/* Frames of a stack in the maps; 0 if it is not there. */
+static uint32_t read_stack(const int fds[2], int32_t id, uint64_t frames[WIRE_STACK_DEPTH])
 {
 	uint32_t key = id & ~WIRE_STACK_SECOND, count = 0;
 
-	memset(frames, 0, depth * sizeof(*frames));
+	memset(frames, 0, WIRE_STACK_DEPTH * sizeof(*frames));
 	if (bpf_map_lookup_elem(fds[!!(id & WIRE_STACK_SECOND)], &key, frames))
 		return 0;
-	while (count < depth && frames[count])
+	while (count < WIRE_STACK_DEPTH && frames[count])
 		count++;
 	return count;
 }
 
 /* The map's ids are stable (nothing is ever replaced), so each is read once. */
-static int resolve(struct bpf_stacks *stacks, struct index_map *ids, uint64_t key, uint32_t kind,
-                   uint32_t pid, int32_t id, uint32_t *record, struct error *error)
+int bpf_stacks_kernel(struct bpf_stacks *stacks, int32_t id, uint32_t *record, struct error *error)
 {
-	bool user = kind == RECORD_STACK_USER;
-	uint32_t depth = user ? WIRE_USTACK_DEPTH : WIRE_STACK_DEPTH, count;
-	uint64_t frames[WIRE_USTACK_DEPTH];
+	uint64_t frames[WIRE_STACK_DEPTH], key = (uint32_t)id;
+	uint32_t count;
 	int err = 0;
 
 	*record = 0;
-	if (id < 0 || index_map_get(ids, key, record))
+	if (id < 0 || index_map_get(&stacks->kernel_ids, key, record))
 		return 0;
-	count = read_stack(user ? stacks->user_fds : stacks->kernel_fds, id, frames, depth);
+	count = read_stack(stacks->kernel_fds, id, frames);
 	if (count)
-		err = write_stack(stacks, kind, pid, frames, count, record, error);
-	if (index_map_put(ids, key, *record) && !err)
+		err = write_stack(stacks, frames, count, record, error);
+	if (index_map_put(&stacks->kernel_ids, key, *record) && !err)
 		err = error_no_memory(error);
 	return err;
-}
-
-int bpf_stacks_kernel(struct bpf_stacks *stacks, int32_t id, uint32_t *record, struct error *error)
-{
-	return resolve(stacks, &stacks->kernel_ids, (uint32_t)id, RECORD_STACK_KERNEL, 0, id, record, error);
-}
-
-int bpf_stacks_user(struct bpf_stacks *stacks, uint32_t pid, int32_t id, uint32_t *record,
-                    struct error *error)
-{
-	uint64_t key = (uint64_t)pid << 32 | (uint32_t)id;
-
-	return resolve(stacks, &stacks->user_ids, key, RECORD_STACK_USER, pid, id, record, error);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Stack ids of the BPF maps → stack records of the session, each written once, with the names of kernel
- * functions.
+ * Ids of kernel stacks in the BPF maps → stack records of the session, each written once, with the names of
+ * kernel functions.
  */
 #ifndef WHYIDLE_COLLECT_BPF_STACKS_H
 #define WHYIDLE_COLLECT_BPF_STACKS_H
@@ -14,11 +14,10 @@
 #include "trace/session.h"
 
 struct bpf_stacks {
-	int kernel_fds[2], user_fds[2]; /* first and second map; not owned */
+	int kernel_fds[2]; /* first and second map; not owned */
 	struct session_writer *writer;
 	struct kernel_symbols symbols;
 	struct index_map kernel_ids; /* id in the maps → id of the record */
-	struct index_map user_ids;   /* pid << 32 | id in the maps → the same */
 	struct index_map addresses;  /* kernel addresses whose symbol was written */
 	uint32_t count;              /* stacks written so far; ids are dense from 1 */
 };
@@ -34,8 +33,6 @@ int bpf_stacks_init(struct bpf_stacks *stacks);
  * stack and symbol records when it is new. Returns 0 or a negative errno of the writer or -ENOMEM.
  */
 int bpf_stacks_kernel(struct bpf_stacks *stacks, int32_t id, uint32_t *record, struct error *error);
-int bpf_stacks_user(struct bpf_stacks *stacks, uint32_t pid, int32_t id, uint32_t *record,
-                    struct error *error);
 
 void bpf_stacks_free(struct bpf_stacks *stacks);
 

@@ -377,7 +377,7 @@ static int start_bpf(struct recorder *recorder, struct error *error)
 	    .ring_bytes = recorder->options->bpf_ring_bytes,
 	    .min_offcpu_ns = recorder->options->min_offcpu_ns,
 	    .sample_period_ns = recorder->options->sample_period_ns,
-	    .user_stacks = false, /* nothing reads them yet */
+	    .user_stacks = true,
 	    .degraded = on_bpf_degraded,
 	    .context = recorder,
 	};

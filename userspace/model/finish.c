@@ -434,6 +434,8 @@ int model_finish(struct model *model, struct error *error)
 		if (!rc)
 			rc = keep_outer_calls(model, i, &sites);
 	}
+	if (!rc)
+		rc = model_name_stacks(model);
 	array_for_each (device, &model->devices) {
 		if (!rc)
 			rc = finish_device(model, device, &sites);

@@ -127,7 +127,7 @@ int model_add_symbol(struct model *model, const struct symbol *symbol)
 	                     model->symbols.count - 1);
 }
 
-const char *model_symbol(const struct model *model, uint32_t pid, uint64_t address)
+static const struct symbol *find_symbol(const struct model *model, uint32_t pid, uint64_t address)
 {
 	const struct symbol *symbol;
 	uint32_t index;
@@ -135,9 +135,22 @@ const char *model_symbol(const struct model *model, uint32_t pid, uint64_t addre
 	if (!index_map_get(&model->symbol_by_address, symbol_key(pid, address), &index))
 		return NULL;
 	symbol = &model->symbols.items[index];
-	if (symbol->pid != pid || symbol->address != address || !symbol->name)
-		return NULL;
-	return model_string(model, symbol->name);
+	return symbol->pid == pid && symbol->address == address ? symbol : NULL;
+}
+
+const char *model_symbol(const struct model *model, uint32_t pid, uint64_t address)
+{
+	const struct symbol *symbol = find_symbol(model, pid, address);
+
+	return symbol && symbol->name ? model_string(model, symbol->name) : NULL;
+}
+
+const struct symbol *model_frame(const struct model *model, const struct stack *stack, uint32_t index)
+{
+	uint64_t address = model->frames.items[stack->first + index];
+	bool interpreted = stack->kind == RECORD_STACK_USER && address & RECORD_FRAME_INTERPRETED;
+
+	return find_symbol(model, interpreted ? 0 : stack->pid, address);
 }
 
 void model_free(struct model *model)

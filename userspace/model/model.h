@@ -169,6 +169,10 @@ struct stack {
 	uint32_t kind; /* RECORD_STACK_* */
 	uint32_t pid;
 	uint32_t first, count; /* range of model.frames */
+	bool cut;              /* the outermost frames are missing */
+	/* What a user stack is about, string ids, 0 not known; set by model_finish (model/stack_names.c). */
+	uint32_t python;   /* "train.py:12 step": the innermost line of the program's own Python code */
+	uint32_t function; /* the innermost native function that is not of the C library or the interpreter */
 };
 
 struct symbol {
@@ -268,6 +272,12 @@ const char *model_string(const struct model *model, uint32_t id);
 
 /* Index of the thread that had this tid at `time`, MODEL_NONE. */
 uint32_t model_thread_at(const struct model *model, uint32_t tid, uint64_t time_ns);
+
+/* What is known of frame `index` of a stack, 0 the innermost; NULL if nothing is. */
+const struct symbol *model_frame(const struct model *model, const struct stack *stack, uint32_t index);
+
+/* Names the user stacks. Returns 0 or -ENOMEM. Part of model_finish. */
+int model_name_stacks(struct model *model);
 
 /* Function name at one address of a stack, NULL if not known. pid 0: the kernel. */
 const char *model_symbol(const struct model *model, uint32_t pid, uint64_t address);

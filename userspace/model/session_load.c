@@ -256,7 +256,8 @@ static int load_stack(struct loader *loader, const struct record_stack *record)
 	*stack = (struct stack){.kind = record->kind,
 	                        .pid = record->kind == RECORD_STACK_KERNEL ? 0 : record->pid,
 	                        .first = model->frames.count,
-	                        .count = record->count};
+	                        .count = record->count,
+	                        .cut = record->flags & RECORD_STACK_CUT};
 	for (uint32_t i = 0; i < record->count; i++) {
 		uint64_t *frame = array_add(&model->frames);
 

@@ -215,12 +215,26 @@ static char *spelled_short(const char *name)
 	return strdup(name);
 }
 
+/* What compilers append to names of functions that they made from others. */
+static bool is_clone(const char *suffix)
+{
+	static const char *const known[] = {".constprop", ".isra", ".part", ".cold", ".lto_priv"};
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		if (!strncmp(suffix, known[i], strlen(known[i])))
+			return true;
+	}
+	return false;
+}
+
 char *symbol_short(const char *name)
 {
 	char *whole, *text;
-	const char *last;
+	const char *last, *clone;
 	size_t length;
 
+	if (!symbol_is_mangled(name) && (clone = strchr(name, '.')) && clone > name && is_clone(clone))
+		return strndup(name, clone - name);
 	if (!symbol_is_mangled(name))
 		return strpbrk(name, "(<") || strstr(name, "::") ? spelled_short(name) : strdup(name);
 	whole = symbol_demangle(name);

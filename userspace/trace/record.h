@@ -146,13 +146,24 @@ struct record_sample {
 #define RECORD_STACK_KERNEL 1
 #define RECORD_STACK_USER   2
 
-/* Defines stack `id`; `count` addresses of 8 bytes follow, innermost first. */
+#define RECORD_STACK_CUT (1u << 0) /* the outermost frames are missing */
+
+/*
+ * A frame with this bit set, and the highest one not, is no address: it is a function of an interpreter,
+ * named by the RECORD_SYMBOL with the same address and pid 0.
+ */
+#define RECORD_FRAME_INTERPRETED (1ull << 62)
+
+/* Defines stack `id`; `count` addresses of 8 bytes follow, innermost first. All but the first address of a
+ * user stack are return addresses: behind the call. */
 struct record_stack {
 	struct record_header header;
 	uint32_t id;   /* dense, from 1 */
 	uint32_t kind; /* RECORD_STACK_* */
 	uint32_t pid;  /* address space of a user stack, 0 for the kernel */
 	uint32_t count;
+	uint32_t flags; /* RECORD_STACK_CUT */
+	uint32_t pad;
 };
 
 /* Name of one address: in the kernel (pid 0) or in a process. Defined before or after the stacks that use it.
@@ -265,6 +276,7 @@ enum record_loss_cause {
 	RECORD_LOSS_STACKS = 4,
 	RECORD_LOSS_FILE = 5,
 	RECORD_LOSS_STORAGE = 6,
+	RECORD_LOSS_USER_STACKS = 7, /* names are missing, nothing else */
 };
 
 /* `count` records were lost; what they described lies in [start_ns, end_ns]. */
@@ -301,7 +313,7 @@ _Static_assert(sizeof(struct record_exec) == 40, "record_exec");
 _Static_assert(sizeof(struct record_exit) == 40, "record_exit");
 _Static_assert(sizeof(struct record_offcpu) == 168, "record_offcpu");
 _Static_assert(sizeof(struct record_sample) == 56, "record_sample");
-_Static_assert(sizeof(struct record_stack) == 24, "record_stack");
+_Static_assert(sizeof(struct record_stack) == 32, "record_stack");
 _Static_assert(sizeof(struct record_symbol) == 40, "record_symbol");
 _Static_assert(sizeof(struct record_mapping) == 72, "record_mapping");
 _Static_assert(sizeof(struct record_device) == 56, "record_device");

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * User stacks of the current thread.
+ *
+ * Most code that matters (C library, Python, PyTorch) is built without frame pointers, so nothing is unwound
+ * here: the registers and the upper part of the stack's memory are copied, and the collector unwinds them by
+ * the tables of the files. Python's own frames are not on that stack but in the heap; they are followed here,
+ * code object and position of each.
+ *
+ * A thread's memory can only be read while it is the current one, so the copy is made when it leaves the CPU,
+ * before it is known how long it will wait. The copy stays in a slot of the thread, and only that of a long
+ * wait is sent.
+ */
+#ifndef WHYIDLE_BPF_STACK_H
+#define WHYIDLE_BPF_STACK_H
+
+#include "common.bpf.h"
+
+#define PAGE_BYTES   4096
+#define PYTHON_STEPS 128 /* threads of an interpreter that are looked through for the current one */
+
+struct stack_slot {
+	struct wire_stack record;
+	__u8 data[WIRE_PYTHON_DEPTH * sizeof(struct wire_python_frame) + WIRE_STACK_BYTES];
+};
+
+/* One slot for each thread that needs one, while it lives. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1024);
+	__type(key, __u32);
+	__type(value, struct stack_slot);
+} stack_slots SEC(".maps") __weak;
+
+/* Numbers of the slots that nobody has; filled by the collector. */
+struct {
+	__uint(type, BPF_MAP_TYPE_STACK);
+	__uint(max_entries, 1024);
+	__uint(value_size, sizeof(__u32));
+} free_slots SEC(".maps") __weak;
+
+/* Where CPython keeps things, by thread group id; filled by the collector. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 16384);
+	__type(key, __u32);
+	__type(value, struct wire_python);
+} python_processes SEC(".maps") __weak;
+
+static __always_inline struct stack_slot *slot_of(const struct thread_state *thread)
+{
+	__u32 index = thread->slot - 1;
+
+	return thread->slot ? bpf_map_lookup_elem(&stack_slots, &index) : NULL;
+}
+
+/* The thread's slot, made its own if it has none yet. NULL if all are taken. */
+static __always_inline struct stack_slot *slot_take(struct thread_state *thread)
+{
+	__u32 index;
+
+	if (!thread->slot) {
+		if (bpf_map_pop_elem(&free_slots, &index)) {
+			count_loss(WIRE_LOSS_SLOT);
+			return NULL;
+		}
+		thread->slot = index + 1;
+	}
+	return slot_of(thread);
+}
+
+static __always_inline void slot_give_back(struct thread_state *thread)
+{
+	__u32 index = thread->slot - 1;
+
+	if (thread->slot)
+		bpf_map_push_elem(&free_slots, &index, BPF_ANY);
+	thread->slot = 0;
+}
+
+/* What pthread_self() gives in this thread: in the C libraries in use it lies just above a thread's stack. */
+static __always_inline __u64 thread_pointer(struct task_struct *task)
+{
+#if defined(__TARGET_ARCH_x86)
+	return task->thread.fsbase;
+#else
+	return task->thread.uw.tp_value;
+#endif
+}
+
+/* An address that the stack at `sp` does not reach. */
+static __always_inline __u64 stack_end(struct task_struct *task, __u64 sp)
+{
+	__u64 self = thread_pointer(task), start = BPF_CORE_READ(task, mm, start_stack);
+
+	if (self > sp && self - sp < 1ULL << 30)
+		return self;
+	return start > sp ? start : ~0ULL;
+}
+
+static __always_inline bool read_word(__u64 address, __u64 *value)
+{
+	*value = 0;
+	return !bpf_probe_read_user(value, sizeof(*value), (void *)address);
+}
+
+/* The interpreter's state of the current thread, 0 if it has none. */
+static __always_inline __u64 python_thread(struct thread_state *thread, const struct wire_python *python,
+                                           __u64 self)
+{
+	__u64 interpreter, head, at, id;
+
+	if (thread->python_thread && read_word(thread->python_thread + python->thread_id, &id) && id == self)
+		return thread->python_thread;
+	thread->python_thread = 0;
+	if (!read_word(python->runtime + python->interpreters_head, &interpreter) || !interpreter ||
+	    !read_word(interpreter + python->threads_head, &head) || head == thread->python_missed)
+		return 0;
+	at = head;
+	for (int i = 0; i < PYTHON_STEPS && at; i++) {
+		if (read_word(at + python->thread_id, &id) && id == self) {
+			thread->python_thread = at;
+			return at;
+		}
+		if (!read_word(at + python->thread_next, &at))
+			break;
+	}
+	/* New ones are put in front: as long as the first is the same there is nothing to look for. */
+	thread->python_missed = head;
+	return 0;
+}
+
+/* Room for frame number `index`; NULL if there is no more. */
+static __always_inline struct wire_python_frame *python_room(struct stack_slot *slot, __u32 index)
+{
+	if (index >= WIRE_PYTHON_DEPTH)
+		return NULL;
+	return (struct wire_python_frame *)&slot->data[index * sizeof(struct wire_python_frame)];
+}
+
+/*
+ * Keeps the frame at address `at`. Returns false at the end: no room, or memory that cannot be read. The
+ * count lives in memory, where the verifier does not follow its value: it would look at each one by itself.
+ */
+static __always_inline bool python_frame(struct stack_slot *slot, const struct wire_python *python, __u64 at)
+{
+	__u64 code, position, entry = 0;
+	struct wire_python_frame *frame;
+	__u8 mark = 0;
+
+	if (python->flags & (WIRE_PYTHON_OWNER | WIRE_PYTHON_ENTRY) &&
+	    bpf_probe_read_user(&mark, 1, (void *)(at + python->frame_mark)))
+		return false;
+	if (python->flags & WIRE_PYTHON_OWNER && mark >= WIRE_PYTHON_OWNER_NATIVE) {
+		/* No function: it marks where native code called the interpreter. */
+		frame = python_room(slot, slot->record.python_count - 1);
+		if (frame)
+			frame->code |= WIRE_PYTHON_CODE_ENTRY;
+		return true;
+	}
+	frame = python_room(slot, slot->record.python_count);
+	if (!frame || !read_word(at + python->frame_code, &code) ||
+	    !read_word(at + python->frame_position, &position))
+		return false;
+	if (python->flags & WIRE_PYTHON_INDEX)
+		position = (__u32)position;
+	if (python->flags & WIRE_PYTHON_OBJECTS || (python->flags & WIRE_PYTHON_ENTRY && mark))
+		entry = WIRE_PYTHON_CODE_ENTRY;
+	frame->code = (code & ~7ULL) | entry;
+	frame->position = position;
+	slot->record.python_count++;
+	return true;
+}
+
+/* Follows the frames of the interpreter, innermost first. */
+static __always_inline void python_frames(struct stack_slot *slot, struct thread_state *thread,
+                                          struct task_struct *task)
+{
+	__u32 tgid = slot->record.tgid;
+	struct wire_python *python = bpf_map_lookup_elem(&python_processes, &tgid);
+	__u64 state, at;
+
+	if (!python)
+		return;
+	state = python_thread(thread, python, thread_pointer(task));
+	if (!state || !read_word(state + python->thread_frame, &at))
+		return;
+	if (python->flags & WIRE_PYTHON_CFRAME && !read_word(at + python->cframe_current, &at))
+		return;
+	/* Frames that are no functions come in between. */
+	for (int i = 0; i < WIRE_PYTHON_DEPTH * 3 / 2; i++) {
+		if (!at)
+			return;
+		if (!python_frame(slot, python, at) || !read_word(at + python->frame_previous, &at))
+			break;
+	}
+	slot->record.flags |= WIRE_STACK_PYTHON_CUT;
+}
+
+/* Copies from `from` up to `end`, as far as there is room and memory. Returns the number of bytes. */
+static __always_inline __u32 copy_stack(struct stack_slot *slot, __u32 python_count, __u64 from, __u64 end)
+{
+	__u32 start = python_count * sizeof(struct wire_python_frame), done = 0, part;
+
+	if (start > WIRE_PYTHON_DEPTH * sizeof(struct wire_python_frame))
+		return 0;
+	/* The last part may begin at most a page before the end of the room. */
+	for (int i = 0; i < WIRE_STACK_BYTES / PAGE_BYTES && from < end; i++) {
+		part = PAGE_BYTES - (from & (PAGE_BYTES - 1));
+		if (end - from < part)
+			part = end - from;
+		if (done > WIRE_STACK_BYTES - PAGE_BYTES)
+			break;
+		asm volatile("" : "+r"(part));
+		if (part > PAGE_BYTES)
+			break;
+		if (bpf_probe_read_user(&slot->data[start + done], part, (void *)from))
+			break;
+		done += part;
+		from += part;
+	}
+	if (from < end)
+		slot->record.flags |= WIRE_STACK_CUT;
+	return done;
+}
+
+/* Copies the stack of the current thread, `task`, into its slot. */
+static __always_inline void stack_take(struct thread_state *thread, struct task_struct *task, __u64 now)
+{
+	struct stack_slot *slot;
+	struct pt_regs *regs;
+	__u32 count;
+
+	thread->stack_bytes = 0;
+	if (!settings.user_stacks ||
+	    task->flags & (TASK_FLAG_KTHREAD | TASK_FLAG_IO_WORKER | TASK_FLAG_EXITING))
+		return;
+	slot = slot_take(thread);
+	if (!slot)
+		return;
+	regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	slot->record.time_ns = now;
+	slot->record.tgid = task_tgid(task);
+	slot->record.tid = thread->tid;
+	slot->record.flags = 0;
+#if defined(__TARGET_ARCH_x86)
+	slot->record.ip = regs->ip;
+	slot->record.sp = regs->sp;
+	slot->record.bp = regs->bp;
+	slot->record.link = 0;
+#else
+	slot->record.ip = regs->pc;
+	slot->record.sp = regs->sp;
+	slot->record.bp = regs->regs[29];
+	slot->record.link = regs->regs[30];
+#endif
+	slot->record.python_count = 0;
+	python_frames(slot, thread, task);
+	count = slot->record.python_count;
+	slot->record.stack_bytes = copy_stack(slot, count, slot->record.sp, stack_end(task, slot->record.sp));
+	thread->stack_bytes =
+	    sizeof(slot->record) + count * sizeof(struct wire_python_frame) + slot->record.stack_bytes;
+}
+
+/* Sends what is in the slot. Returns true if a record that follows may count on it. */
+static __always_inline bool stack_send(struct thread_state *thread)
+{
+	struct stack_slot *slot = slot_of(thread);
+	__u32 size = thread->stack_bytes;
+
+	thread->stack_bytes = 0;
+	if (!slot || !size)
+		return false;
+	if (__sync_fetch_and_add(&stack_bytes_sent, size) > settings.stack_budget) {
+		count_loss(WIRE_LOSS_BUDGET);
+		return false;
+	}
+	size = (size + 7) & ~7u;
+	asm volatile("" : "+r"(size));
+	if (size > sizeof(*slot))
+		return false;
+	slot->record.header.type = WIRE_STACK;
+	slot->record.header.size = size;
+	slot->record.header.cpu = bpf_get_smp_processor_id();
+	if (bpf_ringbuf_output(&ring, slot, size, BPF_RB_NO_WAKEUP)) {
+		count_loss(WIRE_LOSS_RING);
+		return false;
+	}
+	return true;
+}
+
+#endif

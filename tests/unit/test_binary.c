@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Names and unwind rules of ELF files that the build makes (tests.mk): whole, stripped, with compressed
+ * symbols. */
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "symbols/address_space.h"
+#include "symbols/binary.h"
+#include "symbols/demangle.h"
+#include "symbols/perf_map.h"
+
+static int open_fixture(const char *name)
+{
+	char path[512];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", UNIT_FIXTURES, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	cr_assert_geq(fd, 0, "%s: %m", path);
+	return fd;
+}
+
+/* Address of fixture_local, from the whole file: the others are copies of it. */
+static uint64_t local_address(void)
+{
+	struct binary *whole = binary_open(open_fixture("names.so"));
+	uint64_t address = binary_symbol(whole, "fixture_local");
+
+	cr_assert_neq(address, 0);
+	binary_free(whole);
+	return address;
+}
+
+static void check_names(const char *file, bool knows_local)
+{
+	struct binary *binary = binary_open(open_fixture(file));
+	uint64_t local = local_address(), exported = binary_symbol(binary, "fixture_exported");
+	const char *name;
+
+	cr_assert_str_eq(binary_function(binary, exported), "fixture_exported");
+	cr_assert_str_eq(binary_function(binary, exported + 8), "fixture_exported");
+	name = binary_function(binary, local + 1);
+	if (knows_local)
+		cr_assert_str_eq(name, "fixture_local");
+	else
+		cr_assert_null(name, "%s, but nothing says so", name);
+	binary_free(binary);
+}
+
+Test(binary, names)
+{
+	check_names("names.so", true);
+}
+
+/* What a stripped file does not tell stays unknown: the next best symbol would be a wrong name. */
+Test(binary, stripped)
+{
+	check_names("names-stripped.so", false);
+}
+
+Test(binary, compressed_symbols)
+{
+	check_names("names-mini.so", true);
+}
+
+Test(binary, split_debug_information)
+{
+	struct binary *binary = binary_open(open_fixture("names-stripped.so"));
+	uint64_t local = local_address();
+	const char *file;
+	int line;
+
+	binary_add_debug(binary, open_fixture("names-cxx.so")); /* another build id: refused */
+	binary_add_debug(binary, open_fixture("names.so"));
+	cr_assert_str_eq(binary_function(binary, local), "fixture_local");
+	cr_assert(binary_line(binary, local, &file, &line));
+	cr_assert(strstr(file, "fixtures/names.c"), "%s", file);
+	cr_assert(line >= 3 && line <= 5, "line %d", line);
+	binary_free(binary);
+}
+
+Test(binary, cxx)
+{
+	struct binary *binary = binary_open(open_fixture("names-cxx.so"));
+	uint64_t address = binary_symbol(binary, "_ZN7fixture6add_upILi4ElEET0_PKS1_");
+	char *name;
+
+	cr_assert_neq(address, 0);
+	name = symbol_short(binary_function(binary, address));
+	cr_assert_str_eq(name, "fixture::add_up<4, long>");
+	free(name);
+	binary_free(binary);
+}
+
+/* Compiled without frame pointers: at its first instruction a function's frame is sp + 8, later further off.
+ */
+Test(binary, rules_without_frame_pointers)
+{
+	struct binary *binary = binary_open(open_fixture("names-stripped.so"));
+	uint64_t exported = binary_symbol(binary, "fixture_exported");
+	struct unwind_rule rule;
+	int32_t largest = 0;
+
+	cr_assert(binary_rule(binary, exported, &rule));
+	cr_assert_eq(rule.frame.base, UNWIND_SP);
+	cr_assert_eq(rule.frame.offset, 8);
+	cr_assert_eq(rule.address.base, UNWIND_CFA);
+	cr_assert_eq(rule.address.offset, -8);
+	cr_assert_eq(rule.bp.base, UNWIND_SAME);
+	for (uint64_t at = exported; binary_function(binary, at) && binary_rule(binary, at, &rule); at++)
+		largest = rule.frame.offset > largest ? rule.frame.offset : largest;
+	cr_assert_gt(largest, 200, "room for 64 numbers, but the frame never grew over %d", largest);
+	cr_assert_not(binary_rule(binary, 1ULL << 40, &rule));
+	binary_free(binary);
+}
+
+static struct binary *open_bytes(const void *bytes, size_t length)
+{
+	int fd = memfd_create("fixture", MFD_CLOEXEC);
+
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(write(fd, bytes, length), (ssize_t)length);
+	return binary_open(fd);
+}
+
+Test(binary, no_elf_file)
+{
+	struct binary *binary = open_bytes("#!/bin/sh\n", 10);
+	struct unwind_rule rule;
+	const char *file;
+	uint64_t address;
+	int line;
+
+	cr_assert_null(binary_function(binary, 0x1000));
+	cr_assert_not(binary_rule(binary, 0x1000, &rule));
+	cr_assert_not(binary_line(binary, 0x1000, &file, &line));
+	cr_assert_not(binary_address(binary, 0, &address));
+	cr_assert_eq(binary_symbol(binary, "main"), 0);
+	cr_assert_str_eq(binary_build_id(binary), "");
+	binary_free(binary);
+}
+
+Test(mappings, lines)
+{
+	char text[] = "00400000-00452000 r-xp 00001000 08:02 173521      /usr/bin/a program (deleted)\n"
+	              "nonsense\n"
+	              "7f0000000000-7f0000001000 rw-p 00000000 00:00 0 \n"
+	              "7f0000002000-7f0000003000 rwxp 00000000 00:00 0 \n"
+	              "7ffd0000-7ffc0000 r-xp 00000000 00:00 0 [vdso]\n"
+	              "00300000-00301000 r--p 00000000 08:02 7 /data";
+	struct mapping_list list = {0}, copy = {0};
+	FILE *file = fmemopen(text, strlen(text), "r");
+
+	cr_assert_eq(mapping_list_read(&list, file), 0);
+	fclose(file);
+	cr_assert_eq(mapping_list_copy(&copy, &list), 0);
+	mapping_list_free(&list);
+	cr_assert_eq(copy.count, 3);
+	cr_assert_str_eq(copy.items[0].path, "/data");
+	cr_assert_str_eq(mapping_list_find(&copy, 0x451fff)->path, "/usr/bin/a program");
+	cr_assert_eq(mapping_list_find(&copy, 0x400000)->offset, 0x1000);
+	cr_assert_null(mapping_list_find(&copy, 0x452000));
+	cr_assert_null(mapping_list_find(&copy, 0x10));
+	cr_assert(mapping_list_find(&copy, 0x7f0000002fff)->executable);
+	mapping_list_free(&copy);
+}
+
+Test(perf_map, names)
+{
+	static const char text[] = "7f00 10 LazyCompile:*step /app.js:3\nbad\n7f10 0 empty\n7f20 8 old\n"
+	                           "7f20 8 new\n7f40 ffffffffffffffff all";
+	int fd = memfd_create("map", MFD_CLOEXEC);
+	struct perf_map map = {0};
+
+	cr_assert_eq(write(fd, text, sizeof(text) - 1), (ssize_t)sizeof(text) - 1);
+	lseek(fd, 0, SEEK_SET);
+	cr_assert_eq(perf_map_read(&map, fd), 0);
+	close(fd);
+	cr_assert_str_eq(perf_map_find(&map, 0x7f0f), "LazyCompile:*step /app.js:3");
+	cr_assert_null(perf_map_find(&map, 0x7f10));
+	cr_assert_str_eq(perf_map_find(&map, 0x7f27), "new");
+	cr_assert_null(perf_map_find(&map, 0x7f28));
+	cr_assert_null(perf_map_find(&map, 1));
+	perf_map_free(&map);
+}

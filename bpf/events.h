@@ -36,6 +36,7 @@ enum wire_type {
 	WIRE_EXIT = 6,
 	WIRE_CALL = 7,
 	WIRE_STACK = 8,
+	WIRE_FILE = 9,
 };
 
 struct wire_header {
@@ -77,8 +78,9 @@ struct wire_offcpu {
 	 * it has just one.
 	 */
 	__u64 object;
-	__u64 waker_object; /* the same for the waker; for a Unix socket the inode of its peer, where the
-	                       bytes go */
+	__u64 file;         /* key of a struct wire_file that came before, 0 none */
+	__u64 waker_object; /* the same as `object` for the waker; for a Unix socket the inode of its peer,
+	                       where the bytes go */
 	__s32 kstack, waker_kstack; /* ids in the stack maps, WIRE_NO_STACK if none */
 	__u32 has_stack;            /* 1: a struct wire_stack of this thread with time out_ns came before */
 	__u32 state;                /* task state bits as given to sched_switch */
@@ -141,11 +143,42 @@ struct wire_stack {
 #define WIRE_PYTHON_CFRAME  (1u << 0) /* thread_frame is a pointer to a struct that points to the frame */
 #define WIRE_PYTHON_OBJECTS (1u << 1) /* each frame has a call of the interpreter of its own (until 3.10) */
 #define WIRE_PYTHON_ENTRY   (1u << 2) /* frame_mark: not 0 where native code called the interpreter (3.11) */
-#define WIRE_PYTHON_OWNER   (1u << 3) /* frame_mark: WIRE_PYTHON_OWNER_NATIVE or more: no function (3.12 on) \
-	                               */
-#define WIRE_PYTHON_INDEX (1u << 4)   /* positions are indices of 4 bytes */
+#define WIRE_PYTHON_OWNER                                                                                    \
+	(1u << 3)                   /* frame_mark: WIRE_PYTHON_OWNER_NATIVE or more: no function (3.12 on)   \
+	                             */
+#define WIRE_PYTHON_INDEX (1u << 4) /* positions are indices of 4 bytes */
 
+#define WIRE_PYTHON_FRAME_BYTES  128
 #define WIRE_PYTHON_OWNER_NATIVE 3 /* FRAME_OWNED_BY_CSTACK, FRAME_OWNED_BY_INTERPRETER */
+
+enum wire_file_kind {
+	WIRE_FILE_PATH = 0, /* has a place in the file system, or at least a name */
+	WIRE_FILE_PIPE = 1,
+	WIRE_FILE_UNIX = 2,
+	WIRE_FILE_INET = 3, /* address and port of the peer, in network order; 0: it has none */
+	WIRE_FILE_INET6 = 4,
+};
+
+#define WIRE_FILE_CUT  (1u << 0) /* there are more folders around it */
+#define WIRE_FILE_BARE (1u << 1) /* it is in no folder */
+
+#define WIRE_FILE_PARTS 12
+#define WIRE_FILE_PART  80
+
+/* Names a file, pipe or socket that intervals refer to by `key`; sent once as long as the kernel remembers.
+ */
+struct wire_file {
+	struct wire_header header;
+	__u64 key;
+	__u8 address[16];
+	__u16 port;
+	__u16 pad;
+	__u32 kind; /* enum wire_file_kind */
+	__u32 part_count;
+	__u32 flags; /* WIRE_FILE_* */
+	char parts[WIRE_FILE_PARTS]
+	          [WIRE_FILE_PART]; /* name, then its folders outwards; NUL-terminated, cut to fit */
+};
 
 /* Where a version of CPython keeps the frames of its threads: offsets in its structs. Value of a BPF map. */
 struct wire_python {
@@ -154,8 +187,8 @@ struct wire_python {
 	__u32 thread_next, thread_id, thread_frame;
 	__u32 cframe_current;
 	__u32 frame_previous, frame_code, frame_position, frame_mark;
-	__u32 flags; /* WIRE_PYTHON_* */
-	__u32 pad;
+	__u32 flags;       /* WIRE_PYTHON_* */
+	__u32 frame_bytes; /* how much of a frame holds all its fields, each taken as one of 8 bytes */
 };
 
 /* Names a thread that other records refer to (tracked or not); sent once per name. */
@@ -214,10 +247,11 @@ enum wire_loss {
 };
 
 _Static_assert(sizeof(struct wire_header) == 8, "wire_header");
-_Static_assert(sizeof(struct wire_offcpu) == 168, "wire_offcpu");
+_Static_assert(sizeof(struct wire_offcpu) == 176, "wire_offcpu");
 _Static_assert(sizeof(struct wire_sample) == 56, "wire_sample");
 _Static_assert(sizeof(struct wire_stack) == 72, "wire_stack");
 _Static_assert(sizeof(struct wire_python_frame) == 16, "wire_python_frame");
+_Static_assert(sizeof(struct wire_file) == 1008, "wire_file");
 _Static_assert(sizeof(struct wire_python) == 56, "wire_python");
 _Static_assert(sizeof(struct wire_task) == 40, "wire_task");
 _Static_assert(sizeof(struct wire_fork) == 48, "wire_fork");

@@ -16,81 +16,8 @@
  * that is still on the run queue ends nothing and is ignored.
  */
 #include "common.bpf.h"
+#include "file.bpf.h"
 #include "stack.bpf.h"
-
-#define MODE_TYPE_MASK   0170000    /* S_IFMT */
-#define ANON_INODE_MAGIC 0x09041934 /* ANON_INODE_FS_MAGIC: eventfd, epoll, timerfd … share one inode */
-#define SOCKFS_MAGIC     0x534f434b
-#define FAMILY_UNIX      1 /* AF_UNIX */
-
-static __always_inline __u64 inode_number(struct file *file)
-{
-	return file ? BPF_CORE_READ(file, f_inode, i_ino) : 0;
-}
-
-/* Inode number of the socket at the other end of a connected Unix socket; of `file` itself for other sockets.
- */
-static __always_inline __u64 peer_number(struct file *file)
-{
-	struct socket *socket = BPF_CORE_READ(file, private_data);
-	struct sock *sock = BPF_CORE_READ(socket, sk);
-	__u64 peer = 0;
-
-	if (bpf_core_field_exists(struct unix_sock, peer) &&
-	    BPF_CORE_READ(sock, __sk_common.skc_family) == FAMILY_UNIX) {
-		struct sock *other = BPF_CORE_READ((struct unix_sock *)sock, peer);
-
-		if (other)
-			peer = inode_number(BPF_CORE_READ(other, sk_socket, file));
-	}
-	return peer ?: inode_number(file);
-}
-
-/* Identity of what descriptor `fd` of `task` refers to, 0 if there is nothing. */
-static __always_inline __u64 file_object(struct task_struct *task, __u32 fd, bool peer)
-{
-	struct files_struct *files = task->files;
-	struct file *file = NULL, **table;
-	unsigned long magic;
-	__u64 private;
-
-	if (!files || fd >= BPF_CORE_READ(files, fdt, max_fds))
-		return 0;
-	table = BPF_CORE_READ(files, fdt, fd);
-	bpf_probe_read_kernel(&file, sizeof(file), table + fd);
-	if (!file)
-		return 0;
-	magic = BPF_CORE_READ(file, f_inode, i_sb, s_magic);
-	if (magic == ANON_INODE_MAGIC) {
-		private = (__u64)BPF_CORE_READ(file, private_data);
-		return private ?: (__u64)file;
-	}
-	if (peer && magic == SOCKFS_MAGIC)
-		return peer_number(file);
-	return inode_number(file);
-}
-
-/* Identity of the file that a system call of the current task is about. */
-static __always_inline __u64 syscall_object(struct task_struct *task, __s32 number, const __u64 *args,
-                                            bool peer)
-{
-	__u32 index = number;
-	__s32 fd = args[0];
-
-	if (index >= SETTINGS_SYSCALLS)
-		return 0;
-	switch (settings.syscall_kinds[index]) {
-	case SYSCALL_FD:
-		return file_object(task, fd, peer);
-	case SYSCALL_POLL:
-		/* Only of one descriptor can be said what the wait is about. */
-		if (args[1] != 1 || bpf_probe_read_user(&fd, sizeof(fd), (void *)args[0]))
-			return 0;
-		return file_object(task, fd, peer);
-	default:
-		return 0;
-	}
-}
 
 static __always_inline void interval_open(void *context, struct thread_state *thread,
                                           struct task_struct *task, struct task_struct *next, bool runnable,
@@ -104,7 +31,7 @@ static __always_inline void interval_open(void *context, struct thread_state *th
 	thread->next_tid = task_tid(next);
 	thread->out_cpu = bpf_get_smp_processor_id();
 	thread->syscall = task_syscall(task, thread->args);
-	thread->object = 0;
+	thread->object = thread->file = 0;
 	if (runnable) {
 		/* It was interrupted anywhere: its stack says nothing about a wait. */
 		thread->flags = WIRE_OFFCPU_PREEMPTED;
@@ -116,7 +43,7 @@ static __always_inline void interval_open(void *context, struct thread_state *th
 	thread->kstack = kernel_stack(context);
 	stack_take(thread, task, now);
 	if (thread->syscall >= 0)
-		thread->object = syscall_object(task, thread->syscall, thread->args, false);
+		thread->object = syscall_object(task, thread->syscall, thread->args, false, &thread->file);
 }
 
 /* Sends the interval [thread->out_ns, end]. */
@@ -141,6 +68,7 @@ static __always_inline void interval_record(struct thread_state *thread, struct 
 	__builtin_memcpy(record->args, thread->args, sizeof(record->args));
 	record->waker_args[0] = record->waker_args[1] = 0;
 	record->object = thread->object;
+	record->file = thread->file;
 	record->waker_object = 0;
 	record->kstack = thread->kstack;
 	record->waker_kstack = WIRE_NO_STACK;
@@ -240,7 +168,7 @@ int sched_wakes(__u64 *context)
 	thread->waker_syscall = number;
 	thread->waker_args[0] = args[0];
 	thread->waker_args[1] = args[1];
-	thread->waker_object = number >= 0 ? syscall_object(waker, number, args, true) : 0;
+	thread->waker_object = number >= 0 ? syscall_object(waker, number, args, true, NULL) : 0;
 	/* The stack is what costs. A wait too short to be recorded is not worth it, whatever follows it. */
 	blocked = thread->out_ns ? now - thread->out_ns : 0;
 	thread->waker_kstack = blocked >= settings.min_offcpu_ns ? kernel_stack(context) : WIRE_NO_STACK;

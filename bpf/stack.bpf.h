@@ -22,6 +22,7 @@
 struct stack_slot {
 	struct wire_stack record;
 	__u8 data[WIRE_PYTHON_DEPTH * sizeof(struct wire_python_frame) + WIRE_STACK_BYTES];
+	__u8 frame[WIRE_PYTHON_FRAME_BYTES]; /* of Python, while it is looked at; not sent */
 };
 
 /* One slot for each thread that needs one, while it lives. */
@@ -139,19 +140,29 @@ static __always_inline struct wire_python_frame *python_room(struct stack_slot *
 	return (struct wire_python_frame *)&slot->data[index * sizeof(struct wire_python_frame)];
 }
 
-/*
- * Keeps the frame at address `at`. Returns false at the end: no room, or memory that cannot be read. The
- * count lives in memory, where the verifier does not follow its value: it would look at each one by itself.
- */
-static __always_inline bool python_frame(struct stack_slot *slot, const struct wire_python *python, __u64 at)
+/* A word of the frame that was read last; 0 if it has none at `offset`. */
+static __always_inline __u64 frame_word(const struct stack_slot *slot, __u32 offset)
 {
-	__u64 code, position, entry = 0;
-	struct wire_python_frame *frame;
-	__u8 mark = 0;
+	return offset <= WIRE_PYTHON_FRAME_BYTES - 8 ? *(__u64 *)&slot->frame[offset] : 0;
+}
 
-	if (python->flags & (WIRE_PYTHON_OWNER | WIRE_PYTHON_ENTRY) &&
-	    bpf_probe_read_user(&mark, 1, (void *)(at + python->frame_mark)))
+/*
+ * Keeps the frame at address `*at`, and goes on to the one before it. Returns false at the end: no room, or
+ * memory that cannot be read. The count lives in memory, where the verifier does not follow its value: it
+ * would look at each one by itself.
+ */
+static __always_inline bool python_frame(struct stack_slot *slot, const struct wire_python *python, __u64 *at)
+{
+	__u64 position, entry = 0;
+	struct wire_python_frame *frame;
+	__u32 size = python->frame_bytes;
+	__u8 mark;
+
+	if (size > WIRE_PYTHON_FRAME_BYTES || bpf_probe_read_user(slot->frame, size, (void *)*at))
 		return false;
+	*at = frame_word(slot, python->frame_previous);
+	mark = python->flags & (WIRE_PYTHON_OWNER | WIRE_PYTHON_ENTRY) ? frame_word(slot, python->frame_mark)
+	                                                               : 0;
 	if (python->flags & WIRE_PYTHON_OWNER && mark >= WIRE_PYTHON_OWNER_NATIVE) {
 		/* No function: it marks where native code called the interpreter. */
 		frame = python_room(slot, slot->record.python_count - 1);
@@ -160,14 +171,14 @@ static __always_inline bool python_frame(struct stack_slot *slot, const struct w
 		return true;
 	}
 	frame = python_room(slot, slot->record.python_count);
-	if (!frame || !read_word(at + python->frame_code, &code) ||
-	    !read_word(at + python->frame_position, &position))
+	if (!frame)
 		return false;
+	position = frame_word(slot, python->frame_position);
 	if (python->flags & WIRE_PYTHON_INDEX)
 		position = (__u32)position;
 	if (python->flags & WIRE_PYTHON_OBJECTS || (python->flags & WIRE_PYTHON_ENTRY && mark))
 		entry = WIRE_PYTHON_CODE_ENTRY;
-	frame->code = (code & ~7ULL) | entry;
+	frame->code = (frame_word(slot, python->frame_code) & ~7ULL) | entry;
 	frame->position = position;
 	slot->record.python_count++;
 	return true;
@@ -192,7 +203,7 @@ static __always_inline void python_frames(struct stack_slot *slot, struct thread
 	for (int i = 0; i < WIRE_PYTHON_DEPTH * 3 / 2; i++) {
 		if (!at)
 			return;
-		if (!python_frame(slot, python, at) || !read_word(at + python->frame_previous, &at))
+		if (!python_frame(slot, python, &at))
 			break;
 	}
 	slot->record.flags |= WIRE_STACK_PYTHON_CUT;
@@ -278,7 +289,7 @@ static __always_inline bool stack_send(struct thread_state *thread)
 	}
 	size = (size + 7) & ~7u;
 	asm volatile("" : "+r"(size));
-	if (size > sizeof(*slot))
+	if (size > offsetof(struct stack_slot, frame))
 		return false;
 	slot->record.header.type = WIRE_STACK;
 	slot->record.header.size = size;

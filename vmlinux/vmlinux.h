@@ -152,6 +152,7 @@ struct pid {
 };
 
 struct super_block {
+	u32 s_dev;
 	unsigned long s_magic;
 };
 
@@ -159,11 +160,38 @@ struct inode {
 	unsigned short i_mode;
 	struct super_block *i_sb;
 	unsigned long i_ino;
+	u32 i_generation;
+};
+
+struct qstr {
+	const unsigned char *name;
+};
+
+struct dentry {
+	struct dentry *d_parent;
+	struct qstr d_name;
+};
+
+struct vfsmount {
+	struct dentry *mnt_root;
+};
+
+struct mount {
+	struct mount *mnt_parent;
+	struct dentry *mnt_mountpoint;
+	struct vfsmount mnt;
+};
+
+struct path {
+	struct vfsmount *mnt;
+	struct dentry *dentry;
 };
 
 struct file {
 	void *private_data;
 	struct inode *f_inode;
+	struct path f_path;
+	const void *f_op;
 };
 
 struct fdtable {
@@ -206,7 +234,16 @@ struct linux_binprm {
 	const char *filename;
 };
 
+struct in6_addr {
+	union {
+		u8 u6_addr8[16];
+	} in6_u;
+};
+
 struct sock_common {
+	u32 skc_daddr;
+	u16 skc_dport;
+	struct in6_addr skc_v6_daddr;
 	unsigned short skc_family;
 };
 

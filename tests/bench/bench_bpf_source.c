@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * What recording costs: processes that hand a byte to and fro as fast as they can, with and without the BPF
- *source. Prints events and losses a second, and the CPU time that polling and a round trip take. Needs root.
+ * source, and with and without user stacks. Prints events and losses a second, and the CPU time that polling
+ * and a round trip take. Needs root.
  *
  *	bench_bpf_source [SECONDS [PAIRS]]
  */
@@ -84,11 +85,25 @@ struct result {
 	uint64_t bytes;
 };
 
-static int run(double seconds, int pairs, bool record, struct result *result, struct error *error)
+/* What is recorded. */
+enum mode {
+	BARE,
+	WITHOUT_USER_STACKS,
+	SHORT_WAITS, /* user stacks, of waits of the usual length: too short here to be sent */
+	ALL_WAITS,   /* user stacks of every wait */
+	MODES,
+};
+
+static const char *const mode_names[] = {"bare", "no user stacks", "user stacks", "user stacks of all waits"};
+
+static int run(double seconds, int pairs, enum mode mode, struct result *result, struct error *error)
 {
 	uint64_t *rounds =
 	    mmap(NULL, 64 * MAX_PAIRS, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	struct bpf_source_options options = {.sample_period_ns = 4000000, .user_stacks = true};
+	struct bpf_source_options options = {.sample_period_ns = 4000000,
+	                                     .user_stacks = mode > WITHOUT_USER_STACKS,
+	                                     .min_stack_ns = mode == ALL_WAITS};
+	bool record = mode != BARE;
 	char path[] = "/tmp/whyidle-bench-XXXXXX";
 	struct session_writer *writer = NULL;
 	struct bpf_source *source = NULL;
@@ -143,22 +158,24 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: %s [SECONDS [PAIRS]]\n", argv[0]);
 		return 2;
 	}
-	for (int record = 0; record < 2; record++) {
+	for (int mode = BARE; mode < MODES; mode++) {
 		double wall;
 
-		if (run(seconds, pairs, record, &result, &error)) {
+		if (run(seconds, pairs, mode, &result, &error)) {
 			fprintf(stderr, "%s\n", error.text);
 			return 1;
 		}
 		wall = result.wall_ns / 1e9;
-		printf("%s: %.0f rounds/s, %.2f us a round\n", record ? "recorded" : "bare",
-		       result.rounds / wall, result.wall_ns / 1e3 / result.rounds * pairs);
-		if (!record)
+		printf("%s: %.0f rounds/s, %.2f us a round\n", mode_names[mode], result.rounds / wall,
+		       result.wall_ns / 1e3 / result.rounds * pairs);
+		if (mode == BARE)
 			continue;
 		printf("events %.0f/s, lost %lu, stacks %lu, file %.1f MB/s\n", result.stats.events / wall,
 		       (unsigned long)(result.stats.lost_ring + result.stats.lost_stack +
 		                       result.stats.lost_storage),
 		       (unsigned long)result.stats.stacks, result.bytes / wall / 1e6);
+		printf("user stacks %.0f/s, cut %lu, lost %lu\n", result.stats.user_stacks / wall,
+		       (unsigned long)result.stats.cut_stacks, (unsigned long)result.stats.lost_user_stacks);
 		printf("poll: %.3f us of CPU an event, %.1f %% of one CPU\n",
 		       result.stats.events ? result.poll_ns / 1e3 / result.stats.events : 0,
 		       100.0 * result.poll_ns / result.wall_ns);

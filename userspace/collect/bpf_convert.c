@@ -11,6 +11,7 @@ static const uint16_t wire_sizes[] = {
     [WIRE_TASK] = sizeof(struct wire_task),     [WIRE_FORK] = sizeof(struct wire_fork),
     [WIRE_EXEC] = sizeof(struct wire_exec),     [WIRE_EXIT] = sizeof(struct wire_exit),
     [WIRE_CALL] = sizeof(struct wire_call),     [WIRE_STACK] = sizeof(struct wire_stack),
+    [WIRE_FILE] = sizeof(struct wire_file),
 };
 
 static uint32_t string_id(struct bpf_converter *converter, const char *text, size_t room)
@@ -51,6 +52,7 @@ static int convert_offcpu(struct bpf_converter *converter, const struct wire_off
 	    .out_cpu = wire->out_cpu,
 	    .in_cpu = wire->in_cpu,
 	    .cpus_allowed = wire->cpus_allowed,
+	    .path = bpf_files_name(&converter->files, wire->file),
 	};
 	int err;
 
@@ -195,6 +197,8 @@ int bpf_convert(struct bpf_converter *converter, const void *data, size_t size, 
 		return convert_exec(converter, data, error);
 	case WIRE_STACK:
 		return user_stacks_add(converter->user_stacks, data, header->size, error);
+	case WIRE_FILE:
+		return bpf_files_add(&converter->files, data, converter->writer, error);
 	case WIRE_EXIT:
 		return convert_exit(converter, data, error);
 	default:

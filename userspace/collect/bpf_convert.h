@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "collect/bpf_files.h"
 #include "collect/bpf_stacks.h"
 #include "collect/user_stacks.h"
 #include "trace/session.h"
@@ -17,6 +18,7 @@ struct bpf_converter {
 	struct session_writer *writer;
 	struct bpf_stacks *stacks;
 	struct user_stacks *user_stacks;
+	struct bpf_files files;
 	/* Names of probed CUDA functions by attach cookie. Given by the caller, may grow between calls. */
 	char *const *functions;
 	size_t function_count;

@@ -152,6 +152,7 @@ static int set_sizes(struct whyidle_bpf *programs, const struct plan *plan,
 		ring = sysconf(_SC_PAGESIZE);
 		err = err ?: bpf_map__set_max_entries(programs->maps.tracked_processes, TRIAL_ENTRIES);
 		err = err ?: bpf_map__set_max_entries(programs->maps.named_threads, TRIAL_ENTRIES);
+		err = err ?: bpf_map__set_max_entries(programs->maps.named_files, TRIAL_ENTRIES);
 		err = err ?: bpf_map__set_max_entries(programs->maps.kernel_stacks, TRIAL_ENTRIES);
 		err = err ?: bpf_map__set_max_entries(programs->maps.kernel_stacks_second, TRIAL_ENTRIES);
 	}

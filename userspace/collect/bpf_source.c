@@ -486,6 +486,7 @@ void bpf_source_close(struct bpf_source *source)
 	bpf_calls_free(&source->calls);
 	bpf_stacks_free(&source->stacks);
 	user_stacks_free(&source->user_stacks);
+	bpf_files_free(&source->converter.files);
 	whyidle_bpf__destroy(source->programs);
 	array_free(&source->pids);
 	free(source);

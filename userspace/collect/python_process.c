@@ -203,15 +203,26 @@ static uint32_t binary_version(const struct process_code *process, const struct 
 	return name_version(mapping->path);
 }
 
-/* Bytes of a code object that hold every field that is read, each taken as one of 8 bytes. */
-static uint32_t fields_end(const struct python_code_layout *code)
+/* Bytes of an object that hold all these fields, each taken as one of 8 bytes. */
+static uint32_t fields_end(const uint32_t fields[4])
 {
-	const uint32_t fields[] = {code->filename, code->name, code->first_line, code->table};
 	uint32_t last = 0;
 
-	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+	for (size_t i = 0; i < 4; i++)
 		last = fields[i] > last ? fields[i] : last;
 	return last + 8;
+}
+
+static void set_sizes(struct python_process *python)
+{
+	const struct python_code_layout *code = &python->code;
+	struct wire_python *frames = &python->frames;
+	const uint32_t code_fields[] = {code->filename, code->name, code->first_line, code->table};
+	const uint32_t frame_fields[] = {frames->frame_previous, frames->frame_code, frames->frame_position,
+	                                 frames->frame_mark};
+
+	python->code.size = fields_end(code_fields);
+	frames->frame_bytes = fields_end(frame_fields);
 }
 
 static bool look_into(struct processes_code *all, struct process_code *process, const struct mapping *mapping,
@@ -238,7 +249,7 @@ static bool look_into(struct processes_code *all, struct process_code *process, 
 	if (!python->version)
 		return false;
 	python->frames.runtime = runtime;
-	python->code.size = fields_end(&python->code);
+	set_sizes(python);
 	return true;
 }
 

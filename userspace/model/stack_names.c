@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * What a user stack is about: the one line of Python and the one native function that a person would look for
  * in the program's own code. The innermost frames seldom are: they are the C library's, the interpreter's or

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What system calls are about: the file, pipe or socket behind a descriptor, told apart by its inode, and
+ * named once by a record of its own. A name is taken while the descriptor is in use: later it may be another
+ * file's.
+ */
+#ifndef WHYIDLE_BPF_FILE_H
+#define WHYIDLE_BPF_FILE_H
+
+#include "common.bpf.h"
+
+#define ANON_INODE_MAGIC 0x09041934 /* ANON_INODE_FS_MAGIC: eventfd, epoll, timerfd … share one inode */
+#define SOCKFS_MAGIC     0x534f434b
+#define PIPEFS_MAGIC     0x50495045
+#define FAMILY_UNIX      1  /* AF_UNIX */
+#define FAMILY_INET      2  /* AF_INET */
+#define FAMILY_INET6     10 /* AF_INET6 */
+
+static __always_inline __u64 inode_number(struct file *file)
+{
+	return file ? BPF_CORE_READ(file, f_inode, i_ino) : 0;
+}
+
+/* Inode number of the socket at the other end of a connected Unix socket; of `file` itself for other sockets.
+ */
+static __always_inline __u64 peer_number(struct file *file)
+{
+	struct socket *socket = BPF_CORE_READ(file, private_data);
+	struct sock *sock = BPF_CORE_READ(socket, sk);
+	__u64 peer = 0;
+
+	if (bpf_core_field_exists(struct unix_sock, peer) &&
+	    BPF_CORE_READ(sock, __sk_common.skc_family) == FAMILY_UNIX) {
+		struct sock *other = BPF_CORE_READ((struct unix_sock *)sock, peer);
+
+		if (other)
+			peer = inode_number(BPF_CORE_READ(other, sk_socket, file));
+	}
+	return peer ?: inode_number(file);
+}
+
+/* Files that a record has named: their key → 1. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 65536);
+	__type(key, __u64);
+	__type(value, __u8);
+} named_files SEC(".maps") __weak;
+
+/* Keeps the name of an entry as the next part of a path. False if there is no more room. */
+static __always_inline bool file_part(struct wire_file *record, struct dentry *entry)
+{
+	/* The count lives in memory, where the verifier does not follow its value. */
+	__u32 count = record->part_count;
+
+	if (count >= WIRE_FILE_PARTS)
+		return false;
+	bpf_probe_read_kernel_str(record->parts[count], WIRE_FILE_PART, BPF_CORE_READ(entry, d_name.name));
+	record->part_count = count + 1;
+	return true;
+}
+
+/* Names of the file and of the folders it is in, the innermost first, across mount points. */
+static __always_inline void file_path(struct file *file, struct wire_file *record)
+{
+	struct dentry *entry = BPF_CORE_READ(file, f_path.dentry), *first = entry, *parent;
+	struct vfsmount *mounted = BPF_CORE_READ(file, f_path.mnt);
+	struct mount *mount = (void *)mounted - bpf_core_field_offset(struct mount, mnt), *above;
+
+	for (int i = 0; i < WIRE_FILE_PARTS * 2; i++) {
+		parent = BPF_CORE_READ(entry, d_parent);
+		if (entry == BPF_CORE_READ(mount, mnt.mnt_root) || entry == parent) {
+			above = BPF_CORE_READ(mount, mnt_parent);
+			if (above == mount)
+				break;
+			entry = BPF_CORE_READ(mount, mnt_mountpoint);
+			mount = above;
+			continue;
+		}
+		if (!file_part(record, entry)) {
+			record->flags |= WIRE_FILE_CUT;
+			break;
+		}
+		entry = parent;
+	}
+	if (!record->part_count) {
+		/* What is in no folder ("[eventfd]", memory files) still has a name. */
+		record->flags |= WIRE_FILE_BARE;
+		file_part(record, first);
+	}
+}
+
+static __always_inline void socket_peer(struct file *file, struct wire_file *record)
+{
+	struct socket *socket = BPF_CORE_READ(file, private_data);
+	struct sock *sock = BPF_CORE_READ(socket, sk);
+	__u16 family = BPF_CORE_READ(sock, __sk_common.skc_family);
+
+	if (family == FAMILY_UNIX) {
+		record->kind = WIRE_FILE_UNIX;
+	} else if (family == FAMILY_INET) {
+		record->kind = WIRE_FILE_INET;
+		BPF_CORE_READ_INTO((__u32 *)record->address, sock, __sk_common.skc_daddr);
+		record->port = BPF_CORE_READ(sock, __sk_common.skc_dport);
+	} else if (family == FAMILY_INET6) {
+		record->kind = WIRE_FILE_INET6;
+		BPF_CORE_READ_INTO((struct in6_addr *)record->address, sock, __sk_common.skc_v6_daddr);
+		record->port = BPF_CORE_READ(sock, __sk_common.skc_dport);
+	}
+}
+
+/*
+ * Names the file behind a key, unless that was done. A function of its own, with plain numbers for arguments,
+ * so that the verifier looks at it once. Returns nothing of use.
+ */
+__noinline int file_name(__u64 file_address, __u64 key, __u64 magic)
+{
+	struct file *file = (struct file *)file_address;
+	struct wire_file *record;
+	__u8 one = 1;
+
+	if (bpf_map_lookup_elem(&named_files, &key))
+		return 0;
+	record = record_reserve(WIRE_FILE, sizeof(*record));
+	if (!record)
+		return 0;
+	record->key = key;
+	record->kind = WIRE_FILE_PATH;
+	record->flags = 0;
+	record->part_count = 0;
+	record->port = 0;
+	record->pad = 0;
+	__builtin_memset(record->address, 0, sizeof(record->address));
+	if (magic == PIPEFS_MAGIC)
+		record->kind = WIRE_FILE_PIPE;
+	else if (magic == SOCKFS_MAGIC)
+		socket_peer(file, record);
+	else
+		file_path(file, record);
+	record_submit(record);
+	bpf_map_update_elem(&named_files, &key, &one, BPF_ANY);
+	return 0;
+}
+
+/* What tells a file from all others, also from one that gets its inode number later. */
+static __always_inline __u64 file_key(struct file *file)
+{
+	__u64 number = inode_number(file), device = BPF_CORE_READ(file, f_inode, i_sb, s_dev);
+	__u64 generation = BPF_CORE_READ(file, f_inode, i_generation);
+
+	return (number * 0x9e3779b97f4a7c15ULL) ^ (device << 32 | generation) * 0xc2b2ae3d27d4eb4fULL;
+}
+
+/*
+ * Identity of what descriptor `fd` of `task` refers to, 0 if there is nothing. `key`, unless it is NULL, gets
+ * the key of a record that names it.
+ */
+static __always_inline __u64 file_object(struct task_struct *task, __u32 fd, bool peer, __u64 *key)
+{
+	struct files_struct *files = task->files;
+	struct file *file = NULL, **table;
+	unsigned long magic;
+	__u64 private;
+
+	if (!files || fd >= BPF_CORE_READ(files, fdt, max_fds))
+		return 0;
+	table = BPF_CORE_READ(files, fdt, fd);
+	bpf_probe_read_kernel(&file, sizeof(file), table + fd);
+	if (!file)
+		return 0;
+	magic = BPF_CORE_READ(file, f_inode, i_sb, s_magic);
+	if (magic == ANON_INODE_MAGIC) {
+		/* These share one inode, and have a name that tells no more than their type. */
+		private = (__u64)BPF_CORE_READ(file, private_data);
+		if (key) {
+			*key = (__u64)BPF_CORE_READ(file, f_op);
+			file_name((__u64)file, *key, magic);
+		}
+		return private ?: (__u64)file;
+	}
+	if (key) {
+		*key = file_key(file);
+		file_name((__u64)file, *key, magic);
+	}
+	if (peer && magic == SOCKFS_MAGIC)
+		return peer_number(file);
+	return inode_number(file);
+}
+
+/* Identity of the file that a system call of the current task is about. */
+static __always_inline __u64 syscall_object(struct task_struct *task, __s32 number, const __u64 *args,
+                                            bool peer, __u64 *key)
+{
+	__u32 index = number;
+	__s32 fd = args[0];
+
+	if (index >= SETTINGS_SYSCALLS)
+		return 0;
+	switch (settings.syscall_kinds[index]) {
+	case SYSCALL_FD:
+		return file_object(task, fd, peer, key);
+	case SYSCALL_POLL:
+		/* Only of one descriptor can be said what the wait is about. */
+		if (args[1] != 1 || bpf_probe_read_user(&fd, sizeof(fd), (void *)args[0]))
+			return 0;
+		return file_object(task, fd, peer, key);
+	default:
+		return 0;
+	}
+}
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Files, pipes and sockets that the BPF programs name (struct wire_file) → strings of the session. */
+#ifndef WHYIDLE_COLLECT_BPF_FILES_H
+#define WHYIDLE_COLLECT_BPF_FILES_H
+
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "bpf/events.h"
+#include "trace/session.h"
+
+struct bpf_files {
+	struct index_map names; /* key → id of the string */
+};
+
+/* Keeps a name. Returns 0 or -ENOMEM, with `error`. */
+int bpf_files_add(struct bpf_files *files, const struct wire_file *wire, struct session_writer *writer,
+                  struct error *error);
+
+/* Id of the string that names the file with this key, 0 if there is none. */
+uint32_t bpf_files_name(const struct bpf_files *files, uint64_t key);
+
+void bpf_files_free(struct bpf_files *files);
+
+#endif

@@ -168,7 +168,7 @@ static int set_sizes(struct whyidle_bpf *programs, const struct plan *plan,
 
 /*
  * For tests of degraded recordings: WHYIDLE_BPF_WITHOUT names, separated by commas, programs that are treated
- * as if the kernel refused them, or "task_storage" or "uprobe_multi".
+ * as if the kernel refused them, or "task_storage", "uprobe_multi" or "user_stacks".
  */
 static bool treated_as_refused(const char *name)
 {
@@ -229,6 +229,8 @@ static int plan_load(const struct plan *plan, const struct bpf_source_options *o
 	}
 	if (!plan->thread_table && treated_as_refused("task_storage"))
 		err = -EPERM;
+	if (options->user_stacks && treated_as_refused("user_stacks"))
+		err = -E2BIG;
 	if (!err)
 		err = whyidle_bpf__load(programs);
 	if (!err && only < 0)
@@ -353,9 +355,10 @@ static int plan_reduce(struct plan *plan, const struct bpf_source_options *optio
 	return 0;
 }
 
-int bpf_probe_load(struct whyidle_bpf **programs, const struct bpf_source_options *options,
-                   struct error *error)
+int bpf_probe_load(struct whyidle_bpf **programs, const struct bpf_source_options *given, struct error *error)
 {
+	struct bpf_source_options reduced = *given;
+	const struct bpf_source_options *options = &reduced;
 	struct plan plan = {0}, table;
 	int err;
 
@@ -370,8 +373,16 @@ int bpf_probe_load(struct whyidle_bpf **programs, const struct bpf_source_option
 	table.thread_table = true;
 
 	/* Nearly always the first attempt is the only one. */
-	if (!plan_load(&plan, options, -1, programs))
+	err = plan_load(&plan, options, -1, programs);
+	if (!err)
 		return 0;
+	/* Following Python's frames is the largest part by far: a kernel may find it too complex to check. */
+	if (err == -E2BIG && reduced.user_stacks) {
+		reduced.user_stacks = false;
+		report_missing(options, "no user stacks: causes name no Python line and no function", err);
+		if (!plan_load(&plan, options, -1, programs))
+			return 0;
+	}
 	err = plan_reduce(&plan, options, error);
 	if (err && !plan_reduce(&table, options, error)) {
 		report_missing(options, "at most 65536 threads are recorded at a time", err);

@@ -8,6 +8,7 @@
 
 #include "attribute/gaps.h"
 #include "attribute/owner.h"
+#include "attribute/replay.h"
 #include "attribute/tally.h"
 #include "attribute/workers.h"
 #include "base/number.h"
@@ -26,11 +27,41 @@ struct device_run {
 	struct launch_floor floor;
 	struct tally *tally;
 	struct worker_waits waits;
+	struct replay_leaves leaves;
+	struct replay_threads threads;
+	uint32_t op; /* that ended the current gap */
 	struct walk walk;
 	uint64_t covered_ns;       /* leaves of the current gap, to check conservation */
 	struct gap_report *report; /* gap whose chain is being written, NULL in the first pass */
 	bool failed;
 };
+
+/* For the replay: neighbours of one kind are one. */
+static void keep_leaf(struct device_run *run, const struct leaf *leaf)
+{
+	struct replay_leaf *last = run->leaves.count ? &run->leaves.items[run->leaves.count - 1] : NULL;
+
+	for (uint32_t i = 0; i < leaf->depth; i++)
+		run->threads.seen[leaf->chain[i]] = true;
+	if (last && last->end_ns == leaf->start_ns && last->op == run->op && last->thread == leaf->thread &&
+	    last->code == leaf->code && last->role == leaf->role) {
+		last->end_ns = leaf->end_ns;
+		return;
+	}
+	last = array_add(&run->leaves);
+	if (!last) {
+		run->failed = true;
+		return;
+	}
+	*last = (struct replay_leaf){
+	    .start_ns = leaf->start_ns,
+	    .end_ns = leaf->end_ns,
+	    .thread = leaf->thread,
+	    .op = run->op,
+	    .code = (uint8_t)leaf->code,
+	    .role = (uint8_t)leaf->role,
+	};
+}
 
 static void count_leaf(void *context, const struct leaf *leaf)
 {
@@ -38,6 +69,7 @@ static void count_leaf(void *context, const struct leaf *leaf)
 
 	run->covered_ns += leaf->end_ns - leaf->start_ns;
 	tally_leaf(run->tally, run->walk.launcher, leaf);
+	keep_leaf(run, leaf);
 }
 
 static void count_crossing(void *context, uint32_t waiter, uint32_t worker, uint64_t from_ns, uint64_t to_ns)
@@ -111,6 +143,7 @@ static bool gap_wanted(const struct device_run *run, const struct gap *gap)
 static void blame_gap(struct device_run *run, const struct gap *gap)
 {
 	run->covered_ns = 0;
+	run->op = gap->ended_by;
 	gap_blame(&run->walk, run->model, run->device, gap, &run->floor);
 }
 
@@ -271,18 +304,23 @@ static int analyse_device(struct analysis *analysis, const struct model *model,
 	report->compute_busy_ns =
 	    busy_union(device, report->window_start_ns, report->window_end_ns, op_is_compute);
 	run.tally = tally_new(model);
-	if (run.tally)
+	run.threads.seen = calloc(model->threads.count + 1, sizeof(*run.threads.seen));
+	if (run.tally && run.threads.seen)
 		rc = gap_list_make(&run.gaps, device, report->window_start_ns, report->window_end_ns);
 	if (!rc) {
 		launch_floor_measure(&run.floor, model, device, &run.gaps);
 		count_gaps(&run, report);
-		rc = finish_causes(&run, report);
+		rc = run.failed ? -ENOMEM : finish_causes(&run, report);
 	}
+	if (!rc)
+		rc = replay_gains(report, model, index, &run.floor, &run.leaves, &run.threads);
 	if (!rc)
 		rc = show_gaps(&run, report);
 	tally_free(run.tally);
 	gap_list_free(&run.gaps);
 	array_free(&run.waits);
+	array_free(&run.leaves);
+	free(run.threads.seen);
 	return rc;
 }
 

@@ -55,14 +55,21 @@ struct worker_group {
 	uint32_t enough; /* number of workers that would keep the GPU busy, 0 not known */
 };
 
+#define CAUSE_CURVE 4 /* points of the gain curve: 25, 50, 75 and 100 % taken out */
+
 /* One cause of a device's idle time: a (code, role) pair. */
 struct cause {
 	enum cause_code code;
 	enum cause_role role;
 	enum confidence confidence; /* time-weighted lowest that at least a tenth of it has */
 	uint64_t ns;
-	uint64_t gain_low_ns, gain_high_ns; /* low is 0 and high is ns where no replay was made */
-	uint64_t gap_count;                 /* gaps it takes part in */
+	uint64_t gain_low_ns, gain_high_ns; /* wall time; low is 0 and high is ns where no replay was made */
+	bool replayed;
+	uint64_t gain_curve_ns[CAUSE_CURVE]; /* if replayed */
+	bool has_next; /* if replayed: largest cause of the idle time that is left then */
+	enum cause_code next_code;
+	enum cause_role next_role;
+	uint64_t gap_count; /* gaps it takes part in */
 	struct {
 		ARRAY(struct cause_thread)
 	} threads;                  /* by ns, largest first */
@@ -98,6 +105,14 @@ struct gap_report {
 	} chain;
 };
 
+/* How well the recorded times come out when the graph is replayed unchanged (attribute/replay.h). */
+struct replay_report {
+	bool ran;
+	bool accepted;                  /* well enough: gains are given */
+	double error_median, error_p95; /* of the length of stretches of the window, as a share */
+	double gap_error;               /* of the sum of the gaps, as a share */
+};
+
 struct device_report {
 	uint32_t device; /* dense index of the session */
 	const char *name;
@@ -110,6 +125,7 @@ struct device_report {
 	    trail_out_ns; /* outside the window: recording start to it, it to recording end */
 	uint64_t gap_count, op_count;
 	uint64_t queued_ns, late_ns, unknown_ns; /* idle by launch: sums of whole gaps */
+	struct replay_report replay;
 	struct {
 		ARRAY(struct cause)
 	} causes; /* by ns, largest first */

@@ -25,6 +25,13 @@ struct wait {
 
 struct wait wait_merge(const struct thread *thread, size_t first);
 
+/* The wait is to be blamed on the thread that ended it, if that is known. `last` is its last interval. */
+bool wait_leads_on(const struct wait *wait, const struct offcpu *last);
+
+/* The thread that had the interpreter lock over a wait for it, MODEL_NONE. */
+uint32_t interpreter_lock_holder(const struct model *model, uint32_t thread, const struct offcpu *last,
+                                 uint64_t from_ns, uint64_t to_ns);
+
 /* A futex wait for a contended lock of the C library (operation and expected value tell), or a
  * priority-inheriting one. */
 bool offcpu_is_lock(const struct offcpu *offcpu);

@@ -125,7 +125,7 @@ static bool follow(struct walk *walk, uint32_t index, uint32_t next, enum confid
 	const struct model *model = walk->model;
 	enum confidence before = walk->confidence;
 
-	if (next == MODEL_NONE || next == index || !walk_enter(walk, next, from_ns))
+	if (walk->alone || next == MODEL_NONE || next == index || !walk_enter(walk, next, from_ns))
 		return false;
 	if (edge < walk->confidence)
 		walk->confidence = edge;
@@ -138,6 +138,17 @@ static bool follow(struct walk *walk, uint32_t index, uint32_t next, enum confid
 	return true;
 }
 
+uint32_t interpreter_lock_holder(const struct model *model, uint32_t thread, const struct offcpu *last,
+                                 uint64_t from_ns, uint64_t to_ns)
+{
+	uint32_t holder = MODEL_NONE;
+
+	if (last->wake == WAKE_KIND_TASK)
+		holder = model_thread_at(model, last->waker_tid, last->wake_ns);
+	return holder == MODEL_NONE || holder == thread ? busiest_sibling(model, thread, from_ns, to_ns)
+	                                                : holder;
+}
+
 /*
  * Waiting for the interpreter lock. In the launcher's process the lock itself is what can be changed. In a
  * worker, the thread that only delivers waits while the one that makes the data computes: that computing is
@@ -148,14 +159,19 @@ static void blame_interpreter_lock(struct walk *walk, uint32_t index, const stru
 {
 	struct leaf leaf = walk_leaf(walk, index, from_ns, to_ns, CAUSE_HOST_GIL, CONFIDENCE_MEDIUM);
 
-	if (last->wake == WAKE_KIND_TASK)
-		leaf.holder = model_thread_at(walk->model, last->waker_tid, last->wake_ns);
-	if (leaf.holder == MODEL_NONE || leaf.holder == index)
-		leaf.holder = busiest_sibling(walk->model, index, from_ns, to_ns);
+	leaf.holder = interpreter_lock_holder(walk->model, index, last, from_ns, to_ns);
 	if (leaf.role != ROLE_LAUNCHER && leaf.role != ROLE_THREAD &&
 	    follow(walk, index, leaf.holder, CONFIDENCE_MEDIUM, from_ns, to_ns))
 		return;
 	emit_blocked(walk, leaf, last);
+}
+
+bool wait_leads_on(const struct wait *wait, const struct offcpu *last)
+{
+	enum cause_code code;
+
+	return last->woken && last->wake == WAKE_KIND_TASK && !cause_of_wait(last->wait, &code) &&
+	       !offcpu_is_lock(last) && !wait->interpreter_lock;
 }
 
 void walk_blocked(struct walk *walk, uint32_t index, const struct wait *wait, uint64_t from_ns,
@@ -185,7 +201,7 @@ void walk_blocked(struct walk *walk, uint32_t index, const struct wait *wait, ui
 		blame_interpreter_lock(walk, index, last, from_ns, to_ns);
 		return;
 	}
-	if (last->woken && last->wake == WAKE_KIND_TASK) {
+	if (wait_leads_on(wait, last)) {
 		if (follow(walk, index, leaf.holder, edge_confidence(last), from_ns, to_ns))
 			return;
 		leaf.code = CAUSE_UNKNOWN_UNTRACED;

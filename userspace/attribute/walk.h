@@ -39,6 +39,7 @@ struct leaf {
 struct walk {
 	const struct model *model;
 	uint32_t launcher; /* thread that launched the operation that ended the gap */
+	bool alone;        /* waits for other threads are not followed */
 	bool drained;      /* a synchronising call had emptied the queue when the gap began */
 	void (*leaf)(void *context, const struct leaf *leaf);
 	/* A thread of the launcher's process waited for a descendant of it in [from, to]; may be NULL. */

@@ -90,6 +90,25 @@ static int load_task(struct loader *loader, const struct record_task *record)
 	return 0;
 }
 
+/*
+ * The thread that a fork made, if records from inside it came first: those of CUDA calls take another way
+ * into the file than those of the scheduler. MODEL_NONE: none, or an older one with the same id.
+ */
+static uint32_t known_child(const struct model *model, const struct record_fork *record)
+{
+	const struct thread *thread;
+	uint32_t index;
+
+	if (!index_map_get(&model->thread_by_tid, record->child_tid, &index))
+		return MODEL_NONE;
+	thread = &model->threads.items[index];
+	if (thread->pid != record->child_pid || thread->tracked || thread->start_ns ||
+	    thread->end_ns != UINT64_MAX || !thread->calls.count ||
+	    thread->calls.items[0].enter_ns < record->time_ns)
+		return MODEL_NONE;
+	return index;
+}
+
 static int load_fork(struct loader *loader, const struct record_fork *record)
 {
 	struct model *model = loader->model;
@@ -107,9 +126,13 @@ static int load_fork(struct loader *loader, const struct record_fork *record)
 		model->processes.items[process].start_ns = existed ? 0 : record->time_ns;
 		model->processes.items[process].comm = load_string_id(loader, record->comm);
 	}
-	index = model_new_thread(model, record->child_pid, record->child_tid, existed ? 0 : record->time_ns);
+	index = existed || record->child_pid != record->parent_pid ? MODEL_NONE : known_child(model, record);
+	if (index == MODEL_NONE)
+		index = model_new_thread(model, record->child_pid, record->child_tid,
+		                         existed ? 0 : record->time_ns);
 	if (index == MODEL_NONE)
 		return -ENOMEM;
+	model->threads.items[index].start_ns = existed ? 0 : record->time_ns;
 	model->threads.items[index].comm = load_string_id(loader, record->comm);
 	model->threads.items[index].tracked = true;
 	return 0;

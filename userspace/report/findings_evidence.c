@@ -40,6 +40,24 @@ static int evidence_time(struct finding *finding, const struct candidate *candid
 	    confidence_name(cause->confidence));
 }
 
+/* What the replay without the cause gave. */
+static int evidence_replay(struct finding *finding, const struct cause *cause)
+{
+	char half[FORMAT_FIGURE], all[FORMAT_FIGURE];
+
+	if (!cause->replayed)
+		return 0;
+	format_duration(half, cause->gain_curve_ns[CAUSE_CURVE / 2 - 1]);
+	format_duration(all, cause->gain_curve_ns[CAUSE_CURVE - 1]);
+	if (!cause->has_next)
+		return evidence_add(finding, "replayed without it: half of it gone gives %s, all of it %s",
+		                    half, all);
+	return evidence_add(
+	    finding,
+	    "replayed without it: half of it gone gives %s, all of it %s; then the largest cause is %s@%s",
+	    half, all, cause_code_name(cause->next_code), cause_role_name(cause->next_role));
+}
+
 static int evidence_threads(struct finding *finding, const struct cause *cause)
 {
 	enum { MOST = 4 };
@@ -173,6 +191,8 @@ int evidence_make(struct finding *finding, const struct candidate *candidate, co
 {
 	int err = evidence_time(finding, candidate);
 
+	if (!err)
+		err = evidence_replay(finding, candidate->cause);
 	if (!err)
 		err = evidence_threads(finding, candidate->cause);
 	if (!err)

@@ -328,3 +328,19 @@ char *format_json_text(const char *text, size_t limit)
 	memcpy(to, cut ? ELLIPSIS : "", cut ? sizeof(ELLIPSIS) : 1);
 	return copy;
 }
+
+const char *format_gain(char *buffer, uint64_t low_ns, uint64_t high_ns, uint64_t window_ns)
+{
+	char low[FORMAT_FIGURE], high[FORMAT_FIGURE], share[FORMAT_FIGURE];
+
+	format_duration(low, low_ns);
+	format_duration(high, high_ns);
+	format_share(share, high_ns, window_ns);
+	if (!low_ns)
+		snprintf(buffer, FORMAT_GAIN, "at most %s (%s)", high, share);
+	else if (!strcmp(low, high))
+		snprintf(buffer, FORMAT_GAIN, "about %s (%s)", high, share);
+	else
+		snprintf(buffer, FORMAT_GAIN, "%s to %s (up to %s)", low, high, share);
+	return buffer;
+}

@@ -81,6 +81,34 @@ static json_t *make_group(struct maker *maker, const struct worker_group *group)
 	return object;
 }
 
+/* What replaying the dependencies without the cause gave. */
+static json_t *make_cause_replay(struct maker *maker, const struct cause *cause)
+{
+	json_t *object = json_object(), *curve = json_array(), *next = json_null();
+
+	for (int i = 0; i < CAUSE_CURVE; i++)
+		append(maker, curve, make_integer(cause->gain_curve_ns[i]));
+	set(maker, object, "curve_ns", curve);
+	if (cause->has_next) {
+		next = json_object();
+		set(maker, next, "code", make_text(cause_code_name(cause->next_code)));
+		set(maker, next, "role", make_text(cause_role_name(cause->next_role)));
+	}
+	set(maker, object, "next", next);
+	return object;
+}
+
+static json_t *make_replay(struct maker *maker, const struct replay_report *replay)
+{
+	json_t *object = json_object();
+
+	set(maker, object, "accepted", json_boolean(replay->accepted));
+	set(maker, object, "error_median", make_share(replay->error_median));
+	set(maker, object, "error_p95", make_share(replay->error_p95));
+	set(maker, object, "gap_error", make_share(replay->gap_error));
+	return object;
+}
+
 static json_t *make_cause(struct maker *maker, const struct device_report *device, const struct cause *cause)
 {
 	json_t *object = json_object(), *threads = json_array();
@@ -94,6 +122,7 @@ static json_t *make_cause(struct maker *maker, const struct device_report *devic
 	    make_share(device->idle_ns ? (double)cause->ns / (double)device->idle_ns : 0));
 	set(maker, object, "gap_count", make_integer(cause->gap_count));
 	set(maker, object, "gain_ns", make_gain(maker, cause->gain_low_ns, cause->gain_high_ns));
+	set(maker, object, "replay", cause->replayed ? make_cause_replay(maker, cause) : json_null());
 	array_for_each (thread, &cause->threads)
 		append(maker, threads, make_thread(maker, thread));
 	set(maker, object, "threads", threads);
@@ -202,6 +231,7 @@ static json_t *make_device(struct maker *maker, const struct device_report *devi
 	set(maker, object, "gap_count", make_integer(device->gap_count));
 	set(maker, object, "op_count", make_integer(device->op_count));
 	set(maker, object, "idle_by_launch_ns", make_idle_by_launch(maker, device));
+	set(maker, object, "replay", device->replay.ran ? make_replay(maker, &device->replay) : json_null());
 	array_for_each (cause, &device->causes)
 		append(maker, causes, make_cause(maker, device, cause));
 	set(maker, object, "causes", causes);

@@ -87,7 +87,7 @@ bool text_losses(char *buffer, size_t size, const struct loss_report *losses)
 void text_findings(const struct text *text)
 {
 	const struct finding *finding;
-	char line[1024], gain[FORMAT_FIGURE], low[FORMAT_FIGURE], percent[FORMAT_FIGURE];
+	char line[1024], gain[FORMAT_GAIN];
 	char **evidence;
 
 	if (!text->findings->count)
@@ -98,17 +98,9 @@ void text_findings(const struct text *text)
 		format_paragraph(text->out, line, text->width, 2, 5);
 		snprintf(line, sizeof(line), "Do this: %s %s", finding->advice, finding->hint);
 		format_paragraph(text->out, line, text->width, 5, 7);
-		format_duration(gain, finding->gain_high_ns);
-		format_share(percent, finding->gain_high_ns, finding->window_ns);
-		if (finding->gain_low_ns)
-			snprintf(line, sizeof(line), "To gain: %s to %s (up to %s of the time)",
-			         format_duration(low, finding->gain_low_ns), gain, percent);
-		else
-			snprintf(line, sizeof(line),
-			         "To gain: at most %s (%s of the time), an upper bound: another cause may "
-			         "take its "
-			         "place",
-			         gain, percent);
+		snprintf(line, sizeof(line), "To gain: %s%s",
+		         format_gain(gain, finding->gain_low_ns, finding->gain_high_ns, finding->window_ns),
+		         finding->gain_low_ns ? "" : ", an upper bound: another cause may take its place");
 		format_paragraph(text->out, line, text->width, 5, 7);
 		array_for_each (evidence, &finding->evidence) {
 			snprintf(line, sizeof(line), "- %s", *evidence);

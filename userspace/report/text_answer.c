@@ -3,7 +3,7 @@
  * The top of the text report. The three lines are not broken by us: whoever reads only those gets whole
  * sentences.
  */
-#include <errno.h>
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -91,17 +91,12 @@ static void print_how_idle(const struct text *text, const struct device_report *
 
 static void print_first_finding(const struct text *text, const struct finding *finding)
 {
-	char gain[FORMAT_FIGURE], low[FORMAT_FIGURE], percent[FORMAT_FIGURE];
+	char gain[FORMAT_GAIN];
 
+	format_gain(gain, finding->gain_low_ns, finding->gain_high_ns, finding->window_ns);
+	*gain = (char)toupper((unsigned char)*gain);
 	fprintf(text->out, "%s\n", finding->title);
-	format_duration(gain, finding->gain_high_ns);
-	format_share(percent, finding->gain_high_ns, finding->window_ns);
-	fprintf(text->out, "Do this: %s ", finding->advice);
-	if (finding->gain_low_ns)
-		fprintf(text->out, "%s to %s (%s) to gain.\n", format_duration(low, finding->gain_low_ns),
-		        gain, percent);
-	else
-		fprintf(text->out, "At most %s (%s) to gain.\n", gain, percent);
+	fprintf(text->out, "Do this: %s %s to gain.\n", finding->advice, gain);
 }
 
 /* What to do about a cause that no finding speaks of. Nothing can be recorded again of another tool's trace.

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Gain by replay on timelines whose true gain is plain: twenty steps, of which one cause is taken out. */
+#include <criterion/criterion.h>
+
+#include "timeline.h"
+
+#define MAIN   100
+#define WORKER 200
+#define STEPS  20
+
+static struct timeline line;
+static uint32_t main_thread, worker;
+
+static void setup(void)
+{
+	timeline_begin(&line);
+	main_thread = timeline_process(&line, MAIN, 0, "main");
+	worker = timeline_process(&line, WORKER, MAIN, "worker");
+}
+
+static void teardown(void)
+{
+	timeline_end(&line);
+}
+
+TestSuite(replay, .init = setup, .fini = teardown);
+
+static const struct cause *cause_of(enum cause_code code, enum cause_role role)
+{
+	const struct cause *cause;
+
+	array_for_each (cause, &line.analysis.devices.items[0].causes) {
+		if (cause->code == code && cause->role == role)
+			return cause;
+	}
+	cr_assert(false, "%s@%s is not there", cause_code_name(code), cause_role_name(role));
+	return NULL;
+}
+
+/* The gain is `expected`, within 2 % of it and 100 µs, at both ends. */
+static void assert_gain(const struct cause *cause, uint64_t expected)
+{
+	uint64_t slack = expected / 50 + 100 * US;
+
+	cr_assert(cause->replayed);
+	cr_assert(cause->gain_low_ns + slack >= expected && cause->gain_low_ns <= expected + slack,
+	          "low gain %lu, expected %lu", cause->gain_low_ns, expected);
+	cr_assert(cause->gain_high_ns + slack >= expected && cause->gain_high_ns <= expected + slack,
+	          "high gain %lu, expected %lu", cause->gain_high_ns, expected);
+	cr_assert_leq(cause->gain_high_ns, cause->ns);
+}
+
+Test(replay, a_sleep_of_the_launcher_is_gained_whole)
+{
+	for (uint64_t i = 0, t = 0; i < STEPS; i++, t += 10 * MS) {
+		timeline_kernel(&line, main_thread, t + 9 * MS, t + 9 * MS + 10 * US, t + 10 * MS);
+		timeline_sleep(&line, main_thread, t + 500 * US, t + 8500 * US);
+	}
+	timeline_analyse(&line);
+	cr_assert(line.analysis.devices.items[0].replay.accepted);
+	/* The first sleep is before the first operation. */
+	assert_gain(cause_of(CAUSE_WAIT_SLEEP, ROLE_LAUNCHER), (STEPS - 1) * 8 * MS);
+}
+
+/* The host is one step ahead: what it does while the GPU works gives nothing when it is taken out. */
+Test(replay, only_what_the_gpu_waited_for_is_gained)
+{
+	for (uint64_t i = 0, t = 0; i < STEPS; i++, t += 10 * MS) {
+		timeline_kernel(&line, main_thread, t, t + 10 * US, t + 7 * MS);
+		/* 8.9 ms of sleep, of which 2 ms lie in the gap before the next launch. */
+		timeline_sleep(&line, main_thread, t + 100 * US, t + 9 * MS);
+	}
+	timeline_analyse(&line);
+	assert_gain(cause_of(CAUSE_WAIT_SLEEP, ROLE_LAUNCHER), (STEPS - 1) * 2 * MS);
+}
+
+/* The worker sleeps 9 ms for each item; main waits for it. `asked`: it begins when main asks for the item. */
+static void fed_by_worker(bool asked, uint64_t main_sleep_ns)
+{
+	for (uint64_t i = 0, t = 0; i < STEPS; i++, t += 10 * MS + (asked ? main_sleep_ns : 0)) {
+		uint64_t ask = t + 500 * US + (asked ? main_sleep_ns : 0), ready = ask + 9 * MS;
+
+		timeline_kernel(&line, main_thread, t, t + 10 * US, t + 300 * US);
+		if (main_sleep_ns)
+			timeline_sleep(&line, main_thread, t + 400 * US, t + 400 * US + main_sleep_ns);
+		if (asked && i)
+			timeline_pipe(&line, worker, t, ask, ask, main_thread);
+		timeline_sleep(&line, worker, ask + 10 * US, ready - 10 * US);
+		timeline_pipe(&line, main_thread, t + 450 * US + main_sleep_ns, ready, ready, worker);
+	}
+}
+
+Test(replay, the_time_of_a_worker_is_gained_where_the_launcher_waits_for_it)
+{
+	fed_by_worker(true, 0);
+	timeline_analyse(&line);
+	assert_gain(cause_of(CAUSE_WAIT_SLEEP, ROLE_WORKER), (STEPS - 1) * (9 * MS - 20 * US));
+}
+
+/* Twins: the launcher's own sleep counts if the worker begins after it, and not if the worker goes its own
+ * pace. */
+Test(replay, a_stall_before_a_request_is_gained)
+{
+	fed_by_worker(true, 3 * MS);
+	timeline_analyse(&line);
+	/* But for the first item, which nobody asked for. */
+	assert_gain(cause_of(CAUSE_WAIT_SLEEP, ROLE_LAUNCHER), (STEPS - 2) * 3 * MS);
+}
+
+Test(replay, a_stall_beside_a_worker_that_goes_its_own_pace_is_not_gained)
+{
+	const struct cause *cause;
+
+	fed_by_worker(false, 3 * MS);
+	timeline_analyse(&line);
+	cause = cause_of(CAUSE_WAIT_SLEEP, ROLE_LAUNCHER);
+	cr_assert_gt(cause->ns, STEPS * 2 * MS, "it does stand in the gaps");
+	cr_assert(cause->replayed);
+	cr_assert_lt(cause->gain_high_ns, 4 * MS, "gain %lu", cause->gain_high_ns);
+	cr_assert(cause->has_next);
+	cr_assert_eq(cause->next_code, CAUSE_WAIT_SLEEP);
+	cr_assert_eq(cause->next_role, ROLE_WORKER);
+}
+
+/* A pool that outruns the GPU beyond a point: half of the cause gone gives all there is to gain. */
+Test(replay, the_curve_has_a_knee)
+{
+	const struct cause *cause;
+
+	/* Of each 10 ms the GPU works for 6 ms, and the worker, at its own pace, sleeps for 9.98 ms. */
+	for (uint64_t i = 0, t = 0; i < STEPS; i++, t += 10 * MS) {
+		timeline_kernel(&line, main_thread, t, t + 10 * US, t + 6 * MS);
+		timeline_call(&line, main_thread, "cudaStreamSynchronize", t + 20 * US, t + 6 * MS + 10 * US,
+		              0);
+		timeline_sleep(&line, worker, t + 10 * US, t + 10 * MS - 10 * US);
+		timeline_pipe(&line, main_thread, t + 6 * MS + 50 * US, t + 10 * MS - 5 * US,
+		              t + 10 * MS - 5 * US, worker);
+	}
+	timeline_analyse(&line);
+	cause = cause_of(CAUSE_WAIT_SLEEP, ROLE_WORKER);
+	cr_assert(cause->replayed);
+	for (int i = 1; i < CAUSE_CURVE; i++)
+		cr_assert_geq(cause->gain_curve_ns[i] + US, cause->gain_curve_ns[i - 1]);
+	cr_assert_gt(cause->gain_curve_ns[0], STEPS * 2 * MS);
+	cr_assert_gt(cause->gain_curve_ns[1], cause->ns * 9 / 10, "%lu of %lu", cause->gain_curve_ns[1],
+	             cause->ns);
+	cr_assert_leq(cause->gain_curve_ns[3], cause->ns);
+}
+
+Test(replay, without_scheduler_data_there_is_only_a_bound)
+{
+	const struct cause *cause;
+
+	line.model.has_sched = false;
+	for (uint64_t i = 0, t = 0; i < STEPS; i++, t += 10 * MS)
+		timeline_kernel(&line, main_thread, t + 9 * MS, t + 9 * MS + 10 * US, t + 10 * MS);
+	timeline_analyse(&line);
+	cr_assert_not(line.analysis.devices.items[0].replay.ran);
+	array_for_each (cause, &line.analysis.devices.items[0].causes) {
+		cr_assert_not(cause->replayed);
+		cr_assert_eq(cause->gain_low_ns, 0);
+		cr_assert_eq(cause->gain_high_ns, cause->ns);
+	}
+}
+
+/* What the recorded edges do not explain makes the unchanged replay miss the recorded times: no gain then. */
+Test(replay, a_graph_that_does_not_give_its_own_times_gives_no_gain)
+{
+	const struct cause *cause;
+
+	for (uint64_t i = 0, t = 0; i < STEPS; i++, t += 10 * MS) {
+		/* Launched 5 ms before it starts, and nothing says why. */
+		timeline_kernel(&line, main_thread, t + 4 * MS, t + 9 * MS, t + 9500 * US);
+		timeline_sleep(&line, main_thread, t + 500 * US, t + 3500 * US);
+	}
+	timeline_analyse(&line);
+	cr_assert(line.analysis.devices.items[0].replay.ran);
+	cr_assert_not(line.analysis.devices.items[0].replay.accepted);
+	cause = cause_of(CAUSE_WAIT_SLEEP, ROLE_LAUNCHER);
+	cr_assert_not(cause->replayed);
+	cr_assert_eq(cause->gain_high_ns, cause->ns);
+}

@@ -56,7 +56,7 @@ install: all
 	$(Q)install -D -m 755 $(BUILD)/whyidle $(DESTDIR)$(PREFIX)/bin/whyidle
 	$(Q)install -d $(DESTDIR)$(DOCUMENTS)/docs
 	$(Q)install -m 644 README.md CHANGELOG.md LICENSE $(DESTDIR)$(DOCUMENTS)
-	$(Q)install -m 644 $(wildcard docs/*.md docs/*.json) $(DESTDIR)$(DOCUMENTS)/docs
+	$(Q)install -m 644 $(wildcard docs/*.md docs/*.json docs/*.png) $(DESTDIR)$(DOCUMENTS)/docs
 
 clean:
 	$(Q)rm -rf $(BUILD)

@@ -2,13 +2,14 @@
 
 USER_LIBRARIES := libbpf libelf zlib libzstd jansson sqlite3
 USER_SOURCES := $(filter-out userspace/cli/main.c,$(wildcard userspace/*/*.c))
-USER_OBJECTS := $(USER_SOURCES:%.c=$(BUILD)/obj/%.o)
+HTML_ASSETS := $(BUILD)/obj/html_assets.o
+USER_OBJECTS := $(USER_SOURCES:%.c=$(BUILD)/obj/%.o) $(HTML_ASSETS)
 USER_ARCHIVE := $(BUILD)/libwhyidle.a
 # The C++ demangler of the compiler: always a static archive, so that no C++ library is needed to run.
 DEMANGLER := -lsupc++
 # Parts that need no BPF and no root: what the unit tests and the fuzzers link.
 PURE_SOURCES := $(filter-out userspace/collect/%,$(USER_SOURCES)) $(wildcard userspace/collect/pure_*.c)
-PURE_OBJECTS := $(PURE_SOURCES:%.c=$(BUILD)/san/%.o)
+PURE_OBJECTS := $(PURE_SOURCES:%.c=$(BUILD)/san/%.o) $(HTML_ASSETS)
 
 LIBRARIES := -lbpf -ldw -lelf -llzma -lz -lzstd -ljansson -lsqlite3 $(DEMANGLER)
 ifeq ($(STATIC),1)
@@ -16,6 +17,13 @@ ifeq ($(STATIC),1)
 LIBRARIES := -Wl,-Bstatic -lbpf -ldw -lelf $(USER_ARCHIVE) -llzma -lbz2 -lz -ljansson -lsqlite3 -lzstd $(DEMANGLER) -Wl,-Bdynamic
 endif
 SYSTEM_LIBRARIES := -lpthread -ldl -lm
+
+# Style and program of the HTML report travel inside the program as well.
+$(HTML_ASSETS): userspace/report/html/page.css userspace/report/html/page.js userspace/userspace.mk
+	$(call say,EMBED,$(filter %.css %.js,$^))
+	$(Q)mkdir -p $(@D)
+	$(Q)printf '.section .rodata\n.globl html_style_start\nhtml_style_start:\n.incbin "%s"\n.globl html_style_end\nhtml_style_end:\n.globl html_program_start\nhtml_program_start:\n.incbin "%s"\n.globl html_program_end\nhtml_program_end:\n.section .note.GNU-stack,"",%%progbits\n' $(filter %.css %.js,$^) > $(@:.o=.s)
+	$(Q)$(CC) -c $(@:.o=.s) -o $@
 
 # The bridge travels inside the program, so that one file is all there is to copy.
 $(BUILD)/obj/bridge_blob.o: $(BRIDGE)

@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "attribute/rhythm.h"
 #include "ranks/clock.h"
 #include "ranks/ranks.h"
-#include "ranks/steps.h"
 #include "ranks/track.h"
 #include "timeline.h"
 

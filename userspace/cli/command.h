@@ -16,6 +16,7 @@
 #define STATUS_DONE   0
 #define STATUS_FAILED 1
 #define STATUS_USAGE  2
+#define STATUS_LIMIT  3 /* a --fail-if limit was exceeded */
 
 struct recorder_options;
 struct recorder_observer;
@@ -33,7 +34,8 @@ struct command {
 	int (*run)(const struct command_services *services, int argc, char **argv);
 };
 
-extern const struct command command_record, command_report, command_export, command_doctor, command_dump;
+extern const struct command command_record, command_report, command_compare, command_export, command_doctor,
+    command_dump;
 
 /* Prints "whyidle: TEXT" on stderr. */
 void command_error(const struct error *error);

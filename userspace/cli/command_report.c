@@ -4,14 +4,17 @@
 #include <stddef.h>
 
 #include "cli/command.h"
+#include "cli/fail_if.h"
 #include "cli/inputs.h"
 #include "cli/ranks_report.h"
 #include "cli/session_report.h"
 
 struct report_values {
 	bool json, verbose;
+	const char *html;
 	uint64_t gpu, pid;
 	struct window window;
+	struct text_list fail_if;
 };
 
 #define FIELD(name) offsetof(struct report_values, name)
@@ -19,6 +22,11 @@ struct report_values {
 
 static const struct option_spec options[] = {
     {.name = "json", .help = "print the report as JSON", .kind = OPTION_FLAG, .offset = FIELD(json)},
+    {.name = "html",
+     .argument = "OUT",
+     .help = "write the report as an HTML file instead, to be opened in a browser; it needs nothing else",
+     .kind = OPTION_TEXT,
+     .offset = FIELD(html)},
     {.name = "gpu",
      .argument = "N",
      .help = "only this GPU, counted from 0",
@@ -38,6 +46,12 @@ static const struct option_spec options[] = {
              "larger than 1e9",
      .kind = OPTION_WINDOW,
      .offset = FIELD(window)},
+    {.name = "fail-if",
+     .argument = "LIMIT",
+     .help = "exit with status 3 if a limit is exceeded: 'idle > 20%', 'cause:wait.disk > 5%' (shares of the "
+             "window), 'idle worse than BASE by 3%' (BASE is a file; points, beyond noise); may be repeated",
+     .kind = OPTION_TEXTS,
+     .offset = FIELD(fail_if)},
     {.name = "verbose",
      .letter = 'v',
      .help = "every cause, and every gap that is kept with its whole chain",
@@ -69,6 +83,10 @@ static int print_report(const struct inputs *inputs, const struct session_report
 		    "--gpu, --pid and --window are for one input, not for %zu: give them with one "
 		    "file",
 		    inputs->count);
+	if (wanted->html)
+		return error_set(error, -EINVAL,
+		                 "--html is for one input, not for %zu: give it with one file",
+		                 inputs->count);
 	return ranks_report_print(inputs, wanted, error);
 }
 
@@ -76,10 +94,11 @@ static int run(const struct command_services *services, int argc, char **argv)
 {
 	struct report_values values = {.gpu = ALL_GPUS};
 	struct session_report_options wanted;
+	struct fail_check check = {0};
 	enum options_result result;
 	struct error error = {0};
 	struct inputs inputs = {0};
-	int first, err;
+	int first, err, status;
 
 	(void)services;
 	result = options_parse(&spec, argc, argv, &values, &first, &error);
@@ -87,23 +106,36 @@ static int run(const struct command_services *services, int argc, char **argv)
 		error_set(&error, -EINVAL, "report: which session file? (see whyidle report --help)");
 		result = OPTIONS_BAD;
 	}
-	if (result != OPTIONS_OK)
-		return command_leave(&spec, result, &error);
+	if (result == OPTIONS_OK &&
+	    fail_check_begin(&check, values.fail_if.items, values.fail_if.count, stderr, &error))
+		result = OPTIONS_BAD;
+	if (result != OPTIONS_OK) {
+		status = command_leave(&spec, result, &error);
+		goto out;
+	}
 	wanted = (struct session_report_options){
 	    .window = values.window,
 	    .device = values.gpu == ALL_GPUS ? -1 : (int32_t)values.gpu,
 	    .pid = values.pid,
-	    .text = values.json ? NULL : stdout,
+	    .text = values.json || values.html ? NULL : stdout,
 	    .json = values.json ? stdout : NULL,
+	    .html = values.html,
 	    .verbose = values.verbose,
+	    .check = &check,
 	};
 	err = inputs_collect(&inputs, argv + first, argc - first, &error);
 	if (!err)
 		err = print_report(&inputs, &wanted, &error);
+	if (!err)
+		err = fail_check_finish(&check, &error);
 	inputs_free(&inputs);
 	if (err)
 		command_error(&error);
-	return err ? STATUS_FAILED : STATUS_DONE;
+	status = err ? STATUS_FAILED : check.exceeded ? STATUS_LIMIT : STATUS_DONE;
+out:
+	fail_check_free(&check);
+	array_free(&values.fail_if);
+	return status;
 }
 
 const struct command command_report = {&spec, run};

@@ -7,8 +7,8 @@
 #include "collect/doctor.h"
 #include "collect/recorder.h"
 
-static const struct command *const commands[] = {&command_record, &command_report, &command_export,
-                                                 &command_doctor, &command_dump};
+static const struct command *const commands[] = {&command_record, &command_report, &command_compare,
+                                                 &command_export, &command_doctor, &command_dump};
 
 static void help(FILE *out)
 {

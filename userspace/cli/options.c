@@ -70,6 +70,18 @@ static enum options_result store_amount(const struct command_spec *spec, const s
 	return OPTIONS_OK;
 }
 
+static enum options_result store_text(const char *text, struct text_list *list, struct error *error)
+{
+	const char **slot = array_add(list);
+
+	if (!slot) {
+		error_no_memory(error);
+		return OPTIONS_BAD;
+	}
+	*slot = text;
+	return OPTIONS_OK;
+}
+
 static enum options_result store(const struct command_spec *spec, const struct option_spec *option,
                                  const char *text, void *values, struct error *error)
 {
@@ -82,6 +94,8 @@ static enum options_result store(const struct command_spec *spec, const struct o
 	case OPTION_TEXT:
 		*(const char **)field = text;
 		return OPTIONS_OK;
+	case OPTION_TEXTS:
+		return store_text(text, field, error);
 	case OPTION_WINDOW:
 		if (quantity_window(text, field))
 			return bad_value(spec, option, text, "a window A..B (seconds, or CLOCK_MONOTONIC ns)",

@@ -10,7 +10,13 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "base/array.h"
 #include "base/error.h"
+
+/* Owned by argv, but for the list itself: array_free. */
+struct text_list {
+	ARRAY(const char *)
+};
 
 /* What an option sets; the field that option.offset points to is of the type named here. */
 enum option_kind {
@@ -20,6 +26,7 @@ enum option_kind {
 	OPTION_BYTES,  /* uint64_t */
 	OPTION_TIME,   /* uint64_t, ns */
 	OPTION_WINDOW, /* struct window */
+	OPTION_TEXTS,  /* struct text_list: one more each time it is given */
 	OPTION_CHOICE, /* int: index of the word in option.choices */
 };
 

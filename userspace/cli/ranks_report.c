@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "attribute/analysis.h"
+#include "cli/fail_if.h"
 #include "cli/load.h"
 #include "model/model.h"
 #include "report/format.h"
@@ -75,6 +76,8 @@ static int take_in(struct run *run, const struct model *model, const char *path,
 
 	if (!err)
 		err = render(run, &analysis, path, error);
+	if (!err && run->options->check)
+		err = fail_check_input(run->options->check, model, &analysis, path, error);
 	analysis_free(&analysis);
 	return err ? err : ranks_report_add(run->ranks, model, path, false, error);
 }

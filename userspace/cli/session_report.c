@@ -5,24 +5,24 @@
 #include <string.h>
 
 #include "attribute/analysis.h"
+#include "cli/fail_if.h"
 #include "cli/load.h"
 #include "cli/ranks_report.h"
 #include "model/model.h"
+#include "export/target_file.h"
 #include "report/report.h"
+#include "report/report_html.h"
 
-static int choose(const struct model *model, const struct session_report_options *options,
-                  struct analysis_options *chosen, struct error *error)
+int choose_window(struct analysis_options *chosen, const struct model *model, const struct window *window,
+                  const char *option, struct error *error)
 {
-	chosen->device = options->device;
-	chosen->pid = options->pid;
-	if (!options->window.given)
+	if (!window->given)
 		return 0;
 	chosen->has_window = true;
-	if (window_resolve(&options->window, model->start_ns, model->end_ns, &chosen->window_start_ns,
+	if (window_resolve(window, model->start_ns, model->end_ns, &chosen->window_start_ns,
 	                   &chosen->window_end_ns))
-		return error_set(error, -EINVAL,
-		                 "--window: empty or outside of the session, which is %.3f s long",
-		                 (model->end_ns - model->start_ns) / 1e9);
+		return error_set(error, -EINVAL, "%s: empty or outside of the session, which is %.3f s long",
+		                 option, (model->end_ns - model->start_ns) / 1e9);
 	return 0;
 }
 
@@ -64,9 +64,35 @@ static int print_text(const struct analysis *analysis, const struct ranks_report
 	return err ? error_set(error, err, "cannot write the report: %s", strerror(-err)) : 0;
 }
 
+/* The page is there whole or not at all. */
+static int print_html(const char *path, const struct model *model, const struct analysis *analysis,
+                      const struct ranks_report *ranks, struct error *error)
+{
+	struct target_file file;
+	int err = target_file_create(&file, path, error);
+	FILE *out;
+
+	if (err)
+		return err;
+	out = fdopen(file.fd, "w");
+	if (!out) {
+		err = error_set(error, -errno, "cannot write %s: %s", path, strerror(errno));
+	} else {
+		file.fd = -1;
+		err = report_html(out, model, analysis, ranks, error);
+		if (fclose(out) && !err)
+			err = error_set(error, -errno, "cannot write %s: %s", path, strerror(errno));
+	}
+	if (!err)
+		return target_file_commit(&file, error);
+	target_file_discard(&file);
+	return err;
+}
+
 int session_report_print(const char *path, const struct session_report_options *options, struct error *error)
 {
-	struct analysis_options chosen = {0};
+	struct analysis_options chosen = {
+	    .device = options->device, .pid = options->pid, .top_gaps = options->html ? HTML_TOP_GAPS : 0};
 	struct analysis analysis = {0};
 	struct ranks_report ranks = {0};
 	struct model model = {0};
@@ -74,7 +100,7 @@ int session_report_print(const char *path, const struct session_report_options *
 
 	err = load_model(&model, path, error);
 	if (!err)
-		err = choose(&model, options, &chosen, error);
+		err = choose_window(&chosen, &model, &options->window, "--window", error);
 	if (!err)
 		err = analysis_run(&analysis, &model, &chosen, error);
 	if (!err)
@@ -84,6 +110,11 @@ int session_report_print(const char *path, const struct session_report_options *
 	if (!err && options->json)
 		err = report_json_with_ranks(options->json, &analysis,
 		                             report_ranks_wanted(&ranks) ? &ranks : NULL, error);
+	if (!err && options->html)
+		err = print_html(options->html, &model, &analysis,
+		                 report_ranks_wanted(&ranks) ? &ranks : NULL, error);
+	if (!err && options->check)
+		err = fail_check_input(options->check, &model, &analysis, path, error);
 	ranks_report_free(&ranks);
 	analysis_free(&analysis);
 	model_free(&model);

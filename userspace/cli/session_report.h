@@ -12,14 +12,25 @@
 #include "base/error.h"
 #include "cli/quantity.h"
 
+struct analysis_options;
+struct fail_check;
+struct model;
+
 struct session_report_options {
 	struct window window;
-	int32_t device; /* only this one, -1 all */
-	uint32_t pid;   /* only gaps ended by this process, 0 all */
-	FILE *text;     /* where the text report goes, NULL: none */
-	FILE *json;     /* where the JSON report goes, NULL: none */
+	int32_t device;   /* only this one, -1 all */
+	uint32_t pid;     /* only gaps ended by this process, 0 all */
+	FILE *text;       /* where the text report goes, NULL: none */
+	FILE *json;       /* where the JSON report goes, NULL: none */
+	const char *html; /* file for the HTML report, NULL: none */
 	bool verbose;
+	struct fail_check *check; /* limits to hold against each input, NULL: none */
 };
+
+/* Sets the window, if one is given, within a model. `option` is the option's name, for the error. Returns 0
+ * or a negative errno with `error`. */
+int choose_window(struct analysis_options *chosen, const struct model *model, const struct window *window,
+                  const char *option, struct error *error);
 
 /* Returns 0 or a negative errno with `error` filled in. */
 int session_report_print(const char *path, const struct session_report_options *options, struct error *error);

@@ -3,10 +3,10 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "attribute/gap_chains.h"
 #include "export/chrome.h"
 #include "export/contexts.h"
-#include "attribute/gap_chains.h"
-#include "export/kernel_name.h"
+#include "model/copy_name.h"
 
 #define NAME_SIZE 128
 

@@ -5,8 +5,6 @@
 
 #include <stddef.h>
 
-#include "model/model.h"
-
 struct name_part {
 	const char *start; /* within the whole name */
 	size_t length;
@@ -18,10 +16,5 @@ struct name_part {
  * whole.
  */
 struct name_part kernel_base_name(const char *name);
-
-#define COPY_NAME_SIZE 64
-
-/* "Memcpy HtoD (Pageable -> Device)", "Memset (Device)": as Kineto names copies. Returns `buffer`. */
-const char *copy_name(char buffer[COPY_NAME_SIZE], const struct gpu_op *op);
 
 #endif

@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "export/contexts.h"
 #include "attribute/gap_chains.h"
-#include "export/kernel_name.h"
+#include "export/contexts.h"
 #include "export/sqlite_writer.h"
+#include "model/copy_name.h"
 
 #define UUID_SIZE     64
 #define COPY_KIND_MAX 13 /* of ENUM_CUDA_MEMCPY_OPER */

@@ -7,79 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#define RHYTHM_LEAST  6    /* intervals */
-#define RHYTHM_SAMPLE 4096 /* intervals that are looked at */
-#define PERIOD_MOST   1024
-#define RHYTHM_CLEAR  0.6 /* mean difference of log2 that still counts as the same interval */
-#define PATTERN_LEAST 5   /* notable waits */
+#include "attribute/rhythm.h"
+
+#define PATTERN_LEAST 5 /* notable waits */
 #define STEADY_SHARE  0.8
-
-/* ---- rhythm ---- */
-
-static double beat(uint64_t interval_ns)
-{
-	return log2((double)interval_ns / 1000 + 1);
-}
-
-/* How much intervals differ that are `period` apart. */
-static double period_difference(const uint64_t *intervals, size_t count, size_t period)
-{
-	double sum = 0;
-
-	for (size_t i = 0; i + period < count; i++)
-		sum += fabs(beat(intervals[i]) - beat(intervals[i + period]));
-	return sum / (double)(count - period);
-}
-
-/* The place in the period with the longest intervals: there a step ends and the next begins. */
-static size_t longest_phase(const uint64_t *intervals, size_t count, size_t period)
-{
-	size_t best = 0;
-	double most = -1;
-
-	for (size_t at = 0; at < period; at++) {
-		double sum = 0;
-		size_t cycles = 0;
-
-		for (size_t i = at; i < count; i += period) {
-			sum += beat(intervals[i]);
-			cycles++;
-		}
-		if (cycles && sum / (double)cycles > most + 1e-9) {
-			most = sum / (double)cycles;
-			best = at;
-		}
-	}
-	return best;
-}
-
-size_t rhythm_find(const uint64_t *intervals, size_t count, size_t *phase)
-{
-	size_t most = count / 3 < PERIOD_MOST ? count / 3 : PERIOD_MOST;
-	double least = HUGE_VAL;
-
-	if (count > RHYTHM_SAMPLE)
-		count = RHYTHM_SAMPLE;
-	if (count < RHYTHM_LEAST)
-		return 0;
-	for (size_t period = 1; period <= most; period++) {
-		double difference = period_difference(intervals, count, period);
-
-		least = difference < least ? difference : least;
-	}
-	if (least > RHYTHM_CLEAR)
-		return 0;
-	for (size_t period = 1; period <= most; period++) {
-		/* A multiple of the period is as good by nature. */
-		if (period_difference(intervals, count, period) <= least * 1.25 + 0.05) {
-			*phase = longest_phase(intervals, count, period);
-			return period;
-		}
-	}
-	return 0;
-}
-
-/* ---- steps ---- */
 
 static const char *step_text(struct ranks_report *report, const char *format, uint64_t number)
 {
@@ -117,7 +48,7 @@ static bool is_aligned(const struct ranks *ranks, const struct track *track)
 static int named_steps(struct ranks *ranks, struct ranks_report *report)
 {
 	const struct track *track, *first = NULL;
-	const struct track_step *own;
+	const struct step *own;
 	struct ranks_step *step;
 
 	array_for_each (track, &ranks->tracks) {
@@ -127,7 +58,7 @@ static int named_steps(struct ranks *ranks, struct ranks_report *report)
 	if (!first)
 		return 0;
 	array_for_each (own, &first->steps) {
-		if (!add_step(report, "ProfilerStep#%" PRIu64, own->number,
+		if (!add_step(report, STEP_PREFIX "%" PRIu64, own->number,
 		              track_common(ranks, first, own->start_ns),
 		              track_common(ranks, first, own->end_ns)))
 			return -ENOMEM;
@@ -136,7 +67,7 @@ static int named_steps(struct ranks *ranks, struct ranks_report *report)
 		if (track == first || !is_aligned(ranks, track))
 			continue;
 		for (size_t i = 0, j = 0; i < first->steps.count && j < track->steps.count;) {
-			const struct track_step *mine = &track->steps.items[j];
+			const struct step *mine = &track->steps.items[j];
 
 			if (mine->number < first->steps.items[i].number) {
 				j++;
@@ -184,7 +115,7 @@ static const struct group *largest_group(const struct ranks *ranks)
 	return largest;
 }
 
-static int rhythm_steps(struct ranks *ranks, struct ranks_report *report)
+static int collective_steps(struct ranks *ranks, struct ranks_report *report)
 {
 	const struct group *group = largest_group(ranks);
 	size_t count, phase = 0, period;
@@ -322,7 +253,7 @@ int steps_make(struct ranks *ranks, struct ranks_report *report)
 	bool named = report->steps.count > 0;
 
 	if (!rc && !named)
-		rc = rhythm_steps(ranks, report);
+		rc = collective_steps(ranks, report);
 	if (!rc)
 		rc = fill_steps(ranks, report, named);
 	find_pattern(ranks, report);

@@ -216,48 +216,6 @@ static int scan_operations(struct track *track, const struct track_source *sourc
 	return rc;
 }
 
-static int compare_step(const void *a, const void *b)
-{
-	const struct track_step *x = a, *y = b;
-	int order = (x->number > y->number) - (x->number < y->number);
-
-	return order ? order : (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
-}
-
-/* The profiler's own step annotations; each may be there more than once. */
-static int find_steps(struct track *track, const struct track_source *source)
-{
-	const struct thread *thread;
-	const struct scope *scope;
-	size_t kept = 0;
-
-	array_for_each (thread, &source->model->threads) {
-		if (source->process != MODEL_NONE && thread->process != source->process)
-			continue;
-		array_for_each (scope, &thread->scopes) {
-			const char *name = model_string(source->model, scope->name);
-			struct track_step *step;
-
-			if (scope->kind != SCOPE_ANNOTATION ||
-			    strncmp(name, STEP_PREFIX, sizeof(STEP_PREFIX) - 1) != 0)
-				continue;
-			step = array_add(&track->steps);
-			if (!step)
-				return -ENOMEM;
-			step->start_ns = scope->start_ns;
-			step->end_ns = scope->end_ns;
-			step->number = strtoull(name + sizeof(STEP_PREFIX) - 1, NULL, 10);
-		}
-	}
-	array_sort(&track->steps, compare_step);
-	for (size_t i = 0; i < track->steps.count; i++) {
-		if (!kept || track->steps.items[kept - 1].number != track->steps.items[i].number)
-			track->steps.items[kept++] = track->steps.items[i];
-	}
-	track->steps.count = kept;
-	return 0;
-}
-
 int track_fill(struct ranks *ranks, struct track *track, const struct model *model, uint32_t device,
                uint32_t process, bool compared)
 {
@@ -277,7 +235,7 @@ int track_fill(struct ranks *ranks, struct track *track, const struct model *mod
 			rc = track_blame(track, &source, &gaps);
 	}
 	if (!rc)
-		rc = find_steps(track, &source);
+		rc = steps_profiler(&track->steps, model, process);
 	array_free(&collectives);
 	gap_list_free(&gaps);
 	return rc;

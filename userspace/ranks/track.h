@@ -5,11 +5,10 @@
 #ifndef WHYIDLE_RANKS_TRACK_H
 #define WHYIDLE_RANKS_TRACK_H
 
+#include "attribute/steps.h"
 #include "base/hash.h"
 #include "ranks/clock.h"
 #include "ranks/ranks.h"
-
-#define STEP_PREFIX "ProfilerStep#" /* how the PyTorch profiler names steps */
 
 enum collective_kind {
 	COLLECTIVE_ALL_REDUCE,
@@ -80,11 +79,6 @@ struct channel {
 	} events; /* by start */
 };
 
-struct track_step {
-	uint64_t start_ns, end_ns;
-	uint64_t number;
-};
-
 /* Labels of every track that are no single leaf. */
 enum fixed_label {
 	LABEL_COMPUTE_MORE, /* more kernels than the rank that waited */
@@ -109,9 +103,7 @@ struct track {
 	struct {
 		ARRAY(uint64_t)
 	} kernel_starts;
-	struct {
-		ARRAY(struct track_step)
-	} steps; /* that the trace itself names, by number */
+	struct step_list steps; /* that the trace itself names, by number */
 };
 
 /* A collective of a group with its part on each member. */

@@ -313,7 +313,7 @@ static json_t *make_whole_window(struct maker *maker, const struct analysis *ana
 	return make_window(maker, start, end);
 }
 
-static json_t *make_tool(struct maker *maker)
+json_t *make_tool(struct maker *maker)
 {
 	json_t *object = json_object();
 

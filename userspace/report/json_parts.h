@@ -54,6 +54,9 @@ static inline json_t *make_integer(uint64_t value)
 	return json_integer(value > (uint64_t)LLONG_MAX ? LLONG_MAX : (json_int_t)value);
 }
 
+/* Who made the document: name and version. */
+json_t *make_tool(struct maker *maker);
+
 /* The part about ranks, of maker->ranks. */
 json_t *make_ranks(struct maker *maker);
 

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The HTML report in a real browser: clicks, zooms and reads values back, and compares them with the JSON report."""
+import json
+import os
+import random
+import re
+
+from browser import Browser
+from harness import ROOT, limit, one_line_error
+
+SAMPLE = str(ROOT / "docs" / "samples" / "starved-h200.whyidle")
+WINDOW = "93397452832..96399870315"
+HOSTILE = ["</script><script>window.owned = 1</script>", "<img src=x onerror='window.owned = 2'>", "\u202egnp.exe",
+           "\x1b[31m&lt;b&gt;\"'`", "<!--", "x" * 1000000, "]]><svg/onload=window.owned=3>", "http://example.invalid/"]
+
+
+def write_html(ctx, source, *options):
+    path = ctx.path("report.html")
+    done = ctx.run(ctx.whyidle, "report", "--html", path, str(source), *options)
+    assert done.status == 0 and not done.out and not done.err, done
+    return path
+
+
+def read_json(ctx, source, *options):
+    return json.loads(ctx.run(ctx.whyidle, "report", "--json", str(source), *options).out)
+
+
+def status(browser, index=0):
+    """What the timeline shows now."""
+    values = browser.run(f"({{...document.getElementById('status-{index}').dataset}})")
+    return {key: float(value) for key, value in values.items()}
+
+
+def strip(browser):
+    """Left edge, width and middle height of the timeline on the screen."""
+    return browser.run("""(() => { const e = document.querySelector("canvas.strip"); e.scrollIntoView({block: "center"});
+        const r = e.getBoundingClientRect(); return [r.left, r.width, r.top + r.height / 2]; })()""")
+
+
+def make_trace(path, operations, seed=1, names=("gemm", "add", "norm")):
+    """One kernel after the other, each with a gap before it: the gaps in ns."""
+    chance, gaps, now = random.Random(seed), [], 1000000
+    with open(path, "w", encoding="utf-8") as file:
+        file.write('{"traceEvents": [\n')
+        for i in range(operations):
+            gap, length = chance.randrange(2000, 60000), chance.randrange(1000, 30000)
+            now += gap
+            gaps.append((now - gap, now))
+            common = f'"args": {{"correlation": {i + 1}, "device": 0, "stream": 7}}'
+            file.write(f'{{"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "ts": {(now - 1500) / 1000}, '
+                       f'"dur": 1, "pid": 5, "tid": 5, {common}}},\n')
+            file.write(f'{{"ph": "X", "cat": "kernel", "name": {json.dumps(names[i % len(names)])}, "ts": {now / 1000}, '
+                       f'"dur": {length / 1000}, "pid": 0, "tid": 7, {common}}}{"" if i + 1 == operations else ","}\n')
+            now += length
+        file.write("]}\n")
+    return gaps[1:]
+
+
+@limit(120)
+def test_figures_are_those_of_the_json(ctx):
+    path, report = write_html(ctx, SAMPLE, "--window", WINDOW), read_json(ctx, SAMPLE, "--window", WINDOW)
+    gpu = report["gpus"][0]
+    with Browser(ctx.folder) as browser:
+        browser.open(path)
+        assert browser.run("document.querySelector('h1').textContent").startswith("GPU 0 (NVIDIA H200) was idle 80.3 %")
+        shown = status(browser)
+        assert (shown["idle"], shown["gaps"]) == (gpu["idle_ns"], gpu["gap_count"]), shown
+        assert shown["to"] - shown["from"] == gpu["window"]["end_ns"] - gpu["window"]["start_ns"]
+        causes = browser.run("[...document.querySelectorAll('[data-cause]')].map(e => [e.dataset.cause, +e.dataset.ns])")
+        assert causes == [[f"{c['code']}@{c['role']}", c["ns"]] for c in gpu["causes"]], causes
+        flame = browser.run("+document.getElementById('flame-0').dataset.ns")
+        assert flame == gpu["idle_ns"], "the flame graph holds all idle time"
+        bins = browser.run("[...document.querySelectorAll('.bars [data-ns]')].map(e => [+e.dataset.count, +e.dataset.ns])")
+        assert sum(b[0] for b in bins) == gpu["gap_count"] and sum(b[1] for b in bins) == gpu["idle_ns"]
+        tables = browser.run("""[...document.querySelectorAll("[data-table]")].map(e => [e.dataset.table,
+            [...e.querySelectorAll("tr[data-count]")].reduce((sum, row) => sum + +row.dataset.count, 0)])""")
+        assert sum(number for name, number in tables if name != "CUDA calls") == gpu["op_count"], tables
+        titles = browser.run("[...document.querySelectorAll('ol > li > b')].map(e => e.textContent)")
+        assert titles == [finding["title"] for finding in report["findings"]]
+        assert not browser.problems(), browser.problems()
+
+
+@limit(120)
+def test_click_and_zoom(ctx):
+    path, report = write_html(ctx, SAMPLE, "--window", WINDOW), read_json(ctx, SAMPLE, "--window", WINDOW)
+    gpu, start = report["gpus"][0], report["gpus"][0]["window"]["start_ns"]
+    top = gpu["top_gaps"][0]
+    with Browser(ctx.folder) as browser:
+        browser.open(path)
+        whole = status(browser)
+        # The worst gap, by its button: the timeline goes there, and its chain is told.
+        browser.click("button[data-start]")
+        chosen = browser.run("({...document.getElementById('gap-0').dataset})")
+        assert (int(chosen["start"]), int(chosen["end"])) == (top["start_ns"] - start, top["end_ns"] - start), chosen
+        shown = status(browser)
+        assert shown["from"] <= int(chosen["start"]) and shown["to"] >= int(chosen["end"])
+        rows = browser.run("[...document.querySelectorAll('#gap-0 tbody tr')].map(r => r.children[4].textContent)")
+        assert rows == [f"{link['code']}@{link['role']}" for link in top["chain"]], rows
+        lanes = browser.run("[...document.querySelectorAll('#gap-0 .lanes > span')].map(e => e.textContent)")
+        assert any(name.startswith("GPU, stream") for name in lanes) and len(lanes) >= 3, lanes
+        # A click into the strip finds the same gap again.
+        at = ((top["start_ns"] + top["end_ns"]) / 2 - start - shown["from"]) / (shown["to"] - shown["from"])
+        browser.click("button[data-action=next]")
+        assert browser.run("+document.getElementById('gap-0').dataset.start") > top["start_ns"] - start
+        browser.click("button[data-action=previous]")
+        assert browser.run("+document.getElementById('gap-0').dataset.start") == top["start_ns"] - start
+        browser.click("button[data-action=next]")
+        browser.click("button[data-start]")
+        left, width, middle = strip(browser)
+        browser.click_at(left + at * width, middle)
+        assert browser.run("+document.getElementById('gap-0').dataset.start") == top["start_ns"] - start
+        # Zoom by buttons, wheel and keys.
+        browser.click("button[data-action=all]")
+        assert status(browser)["to"] == whole["to"]
+        browser.click("button[data-action=in]")
+        half = status(browser)
+        assert abs((half["to"] - half["from"]) * 2 - (whole["to"] - whole["from"])) < 2
+        left, width, middle = strip(browser)
+        browser.wheel(left + width / 4, middle, -100)
+        wheel = status(browser)
+        assert wheel["to"] - wheel["from"] < half["to"] - half["from"]
+        fixed = half["from"] + (half["to"] - half["from"]) / 4
+        assert abs(wheel["from"] + (wheel["to"] - wheel["from"]) / 4 - fixed) < 0.01 * (half["to"] - half["from"])
+        browser.run("document.querySelector('canvas.strip').focus()")
+        browser.key("ArrowRight")
+        assert status(browser)["from"] > wheel["from"]
+        browser.key("Home")
+        assert status(browser)["from"] == 0 and status(browser)["to"] == whole["to"]
+        browser.key("+")
+        browser.key("Enter")
+        assert browser.run("document.querySelector('#gap-0 h3').textContent").startswith("Gap of ")
+        # Into the largest cause of the flame graph, and back.
+        browser.click(".flame button:nth-child(2)")
+        assert browser.run("+document.getElementById('flame-0').dataset.ns") == gpu["causes"][0]["ns"]
+        browser.click(".flame button:nth-child(1)")
+        assert browser.run("+document.getElementById('flame-0').dataset.ns") == gpu["idle_ns"]
+        assert not browser.problems(), browser.problems()
+
+
+@limit(180)
+def test_large_traces_are_quick(ctx):
+    gaps = make_trace(ctx.path("large.json"), 200001)
+    path = write_html(ctx, ctx.path("large.json"))
+    size = os.path.getsize(path)
+    assert size <= 10e6, f"{size} bytes"
+    with Browser(ctx.folder) as browser:
+        ready = []
+        for _ in range(3):  # whatever else the machine does only adds to it
+            browser.open(path)
+            ready.append(browser.run("+document.documentElement.dataset.ready"))
+        ready = min(ready)
+        shown = status(browser)
+        assert shown["gaps"] == len(gaps) == 200000 and shown["idle"] == sum(end - begin for begin, end in gaps)
+        left, width, middle = strip(browser)
+        slowest = 0
+        for _ in range(40):
+            browser.wheel(left + width * 0.37, middle, -100)
+            slowest = max(slowest, status(browser)["drawMs"])
+        assert status(browser)["gaps"] < 20
+        assert ready < 1000 and slowest < 100, (ready, slowest)
+        assert not browser.problems(), browser.problems()
+    return f"{size / 1e6:.1f} MB, shown after {ready:.0f} ms, slowest zoom {slowest:.0f} ms"
+
+
+@limit(120)
+def test_hostile_names_stay_text(ctx):
+    make_trace(ctx.path("hostile.json"), 40, names=HOSTILE)
+    path = write_html(ctx, ctx.path("hostile.json"))
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    assert len(text) < 5e6, "a name of a megabyte is cut"
+    assert text.lower().count("</script") == len(re.findall(r"<script[ >]", text)), "a name ended a script element"
+    assert not re.search(r"<(img|svg|iframe|link|object)\b", text, re.I)
+    with Browser(ctx.folder) as browser:
+        browser.open(path)
+        assert browser.run("window.owned") is None
+        names = browser.run("""[...document.querySelectorAll("[data-table=Kernels] tbody tr")].map(
+            row => row.firstChild.textContent)""")
+        for name in HOSTILE[:2] + HOSTILE[4:5]:
+            assert name in names, (name, names)
+        assert browser.run("document.querySelectorAll('img, svg, iframe, main script').length") == 0
+        browser.click("button[data-start]")
+        assert not browser.problems(), browser.problems()
+
+
+@limit(120)
+def test_dark_narrow_and_named_for_readers(ctx):
+    path = write_html(ctx, SAMPLE, "--window", WINDOW)
+    with Browser(ctx.folder, 480, 900, dark=True) as browser:
+        browser.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark"}])
+        browser.open(path)
+        assert browser.run("getComputedStyle(document.body).backgroundColor") == "rgb(20, 23, 28)"
+        unnamed = browser.run("""[...document.querySelectorAll("button, canvas:not([aria-hidden]), [role=img], table")].filter(
+            e => !(e.getAttribute("aria-label") || e.textContent.trim())).length""")
+        assert unnamed == 0, f"{unnamed} elements have no name"
+        tree = browser.send("Accessibility.getFullAXTree")["nodes"]
+        roles = {node.get("role", {}).get("value") for node in tree if not node.get("ignored")}
+        assert {"heading", "button", "table", "status"} <= roles, roles
+        browser.send("Emulation.setEmulatedMedia", media="print")
+        assert browser.run("getComputedStyle(document.querySelector('.tools')).display") == "none"
+        pages = browser.send("Page.printToPDF")["data"]
+        assert len(pages) > 10000
+        assert not browser.problems(), browser.problems()
+
+
+def test_every_kind_of_input(ctx):
+    data = ROOT.parent / "shared" / "data"
+    files = sorted(data.glob("kineto/*.gz")) + sorted(data.glob("nsys/*.sqlite")) + [SAMPLE]
+    for source in files:
+        text = open(write_html(ctx, source), encoding="utf-8").read()
+        found = json.loads(re.search(r'id="report">(.*?)</script>', text, re.S)[1])
+        assert [gpu["idle_ns"] for gpu in found["gpus"]] == [gpu["idle_ns"] for gpu in read_json(ctx, source)["gpus"]]
+    return f"{len(files)} files"
+
+
+def test_bad_use_is_one_line(ctx):
+    make_trace(ctx.path("trace.json"), 10)
+    trace = ctx.path("trace.json")
+    one_line_error(ctx.run(ctx.whyidle, "report", "--html", "/nonexistent/out.html", trace), 1)
+    one_line_error(ctx.run(ctx.whyidle, "report", "--html", ctx.path("out.html"), trace, trace), 1)
+    assert not os.path.exists(ctx.path("out.html"))
+    one_line_error(ctx.run(ctx.whyidle, "report", trace, "--html"), 2)

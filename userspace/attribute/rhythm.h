@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What repeats: in a sequence of intervals, and in the operations of a device. */
+#ifndef WHYIDLE_ATTRIBUTE_RHYTHM_H
+#define WHYIDLE_ATTRIBUTE_RHYTHM_H
+
+#include "attribute/steps.h"
+
+/*
+ * Period of a sequence of intervals: the smallest number of them after which they repeat, 1 if all are alike.
+ * *phase gets the index of the first interval that begins a period: the longest one. 0 if the sequence is too
+ * short or has no rhythm.
+ */
+size_t rhythm_find(const uint64_t *intervals, size_t count, size_t *phase);
+
+/*
+ * Fills steps->list and period_ops from the operations of a device that start within [from, to]; both stay
+ * empty where there is no rhythm. Returns 0 or -ENOMEM.
+ */
+int rhythm_steps(struct steps *steps, const struct model *model, uint32_t device, uint64_t from_ns,
+                 uint64_t to_ns);
+
+#endif

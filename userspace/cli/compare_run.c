@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "cli/compare_run.h"
+
+#include <errno.h>
+
+#include "cli/fail_if.h"
+#include "cli/inputs.h"
+#include "cli/load.h"
+#include "cli/session_report.h"
+#include "model/model.h"
+
+static int measure_file(struct measurement *measurement, const struct compare_side *side, const char *path,
+                        struct fail_check *check, struct error *error)
+{
+	struct analysis_options chosen = {.device = side->device, .pid = side->pid, .top_gaps = 1};
+	struct analysis analysis = {0};
+	struct model model = {0};
+	int err = load_model(&model, path, error);
+
+	if (!err)
+		err = choose_window(&chosen, &model, &side->window, side->option, error);
+	if (!err)
+		err = analysis_run(&analysis, &model, &chosen, error);
+	if (!err)
+		err = measurement_add(measurement, &model, &analysis, path, error);
+	if (!err && check)
+		err = fail_check_input(check, &model, &analysis, path, error);
+	analysis_free(&analysis);
+	model_free(&model);
+	return err;
+}
+
+int compare_measure(struct measurement *measurement, const struct compare_side *side,
+                    struct fail_check *check, struct error *error)
+{
+	char *operand = (char *)side->path;
+	struct inputs inputs = {0};
+	char *const *path;
+	int err = inputs_collect(&inputs, &operand, 1, error);
+
+	array_for_each (path, &inputs) {
+		if (!err)
+			err = measure_file(measurement, side, *path, check, error);
+	}
+	if (!err && !measurement->devices.count)
+		err = error_set(error, -ENODATA, "%s has no GPU operation: there is nothing to compare",
+		                side->path);
+	inputs_free(&inputs);
+	return err;
+}

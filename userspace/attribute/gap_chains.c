@@ -2,6 +2,7 @@
 #include "attribute/gap_chains.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 struct chain_builder {
 	struct {
@@ -142,4 +143,19 @@ const char *leaf_state_name(enum leaf_state state)
 	};
 
 	return names[state];
+}
+
+const char *leaf_chain_text(char buffer[LEAF_CHAIN_SIZE], const struct model *model, const struct leaf *leaf)
+{
+	size_t used = 0;
+
+	if (leaf->depth < 2)
+		return NULL;
+	for (uint32_t i = 0; i < leaf->depth && used < LEAF_CHAIN_SIZE; i++) {
+		const struct thread *thread = &model->threads.items[leaf->chain[i]];
+
+		used += (size_t)snprintf(buffer + used, LEAF_CHAIN_SIZE - used, "%s%s (%u)", i ? " ← " : "",
+		                         model_string(model, thread->comm), thread->tid);
+	}
+	return buffer;
 }

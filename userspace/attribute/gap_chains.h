@@ -35,4 +35,9 @@ uint32_t gap_chains_device(const struct model *model, const struct device_report
 const char *launch_time_name(enum launch_time time); /* "queued", "late", "unknown" */
 const char *leaf_state_name(enum leaf_state state);  /* "running", "runnable", "blocked", "device" */
 
+#define LEAF_CHAIN_SIZE 256
+
+/* "main (12) ← pt_data_pin (15) ← …": the threads through which the blame went; NULL if it stayed in one. */
+const char *leaf_chain_text(char buffer[LEAF_CHAIN_SIZE], const struct model *model, const struct leaf *leaf);
+
 #endif

@@ -15,17 +15,6 @@ static const char *op_category(const struct gpu_op *op)
 	return op->kind == OP_MEMCPY ? "gpu_memcpy" : op->kind == OP_MEMSET ? "gpu_memset" : "kernel";
 }
 
-static const char *op_title(const struct chrome *chrome, const struct gpu_op *op, char *buffer)
-{
-	const char *name = model_string(chrome->model, op->name);
-
-	if (*name)
-		return name;
-	if (op->kind == OP_MEMCPY || op->kind == OP_MEMSET)
-		return copy_name(buffer, op);
-	return op->kind == OP_GRAPH ? "CUDA graph" : "kernel";
-}
-
 /* The call inside another one that the model does not keep; see launches.h. */
 static int put_nested_launch(struct chrome *chrome, const struct gpu_op *op, uint64_t id)
 {
@@ -55,7 +44,7 @@ static int put_operation(struct chrome *chrome, uint32_t device, const struct gp
 
 	if (chrome_track_find(chrome, &wanted, &tid) || put_nested_launch(chrome, op, id))
 		return -ENOMEM;
-	chrome_slice(chrome, op_category(op), op_title(chrome, op, name), pid, tid, op->start_ns, op->end_ns);
+	chrome_slice(chrome, op_category(op), op_title(name, chrome->model, op), pid, tid, op->start_ns, op->end_ns);
 	chrome_number(chrome, "device", chrome->model->devices.items[device].number);
 	chrome_number(chrome, "context", op->context);
 	chrome_number(chrome, "stream", op->stream);
@@ -164,21 +153,11 @@ static void put_cause_arguments(struct chrome *chrome, const struct leaf *leaf)
 	chrome_string(chrome, "python", model_string(model, leaf->python));
 }
 
-/* "main ← pt_data_pin ← …": the threads through which the blame went. */
 static void put_chain(struct chrome *chrome, const struct leaf *leaf)
 {
-	char text[256];
-	size_t used = 0;
+	char text[LEAF_CHAIN_SIZE];
 
-	if (leaf->depth < 2)
-		return;
-	for (uint32_t i = 0; i < leaf->depth && used < sizeof(text); i++) {
-		const struct thread *thread = &chrome->model->threads.items[leaf->chain[i]];
-
-		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s (%u)", i ? " ← " : "",
-		                         model_string(chrome->model, thread->comm), thread->tid);
-	}
-	chrome_string(chrome, "chain", text);
+	chrome_string(chrome, "chain", leaf_chain_text(text, chrome->model, leaf));
 }
 
 static void begin_cause(struct chrome *chrome, const char *category, const struct gap_chain *chain,
@@ -204,7 +183,7 @@ static int put_gap(void *context, const struct gap_chain *chain)
 	if (chain->ended_by) {
 		const struct call *call = op_launch_call(chrome->model, chain->ended_by);
 
-		chrome_string(chrome, "ended by", op_title(chrome, chain->ended_by, name));
+		chrome_string(chrome, "ended by", op_title(name, chrome->model, chain->ended_by));
 		if (call)
 			chrome_string(chrome, "launch", model_string(chrome->model, call->function));
 	}

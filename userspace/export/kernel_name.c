@@ -60,3 +60,14 @@ struct name_part kernel_base_name(const char *name)
 		return spelled_base(name);
 	return (struct name_part){name, strlen(name)};
 }
+
+const char *op_title(char buffer[COPY_NAME_SIZE], const struct model *model, const struct gpu_op *op)
+{
+	const char *name = model_string(model, op->name);
+
+	if (*name)
+		return name;
+	if (op->kind == OP_MEMCPY || op->kind == OP_MEMSET)
+		return copy_name(buffer, op);
+	return op->kind == OP_GRAPH ? "CUDA graph" : "kernel";
+}

@@ -17,4 +17,7 @@ struct name_part {
  */
 struct name_part kernel_base_name(const char *name);
 
+/* What an operation is called: its own name where it has one. Returns that, `buffer` or a constant. */
+const char *op_title(char buffer[COPY_NAME_SIZE], const struct model *model, const struct gpu_op *op);
+
 #endif

@@ -248,28 +248,12 @@ void sqlite_put_gpus(struct sqlite_writer *writer)
 	put_synchronisations(writer);
 }
 
-/* "main ← pt_data_pin ← …", "" for a single thread. */
-static const char *chain_text(const struct model *model, const struct leaf *leaf, char *buffer, size_t size)
-{
-	size_t used = 0;
-
-	buffer[0] = '\0';
-	for (uint32_t i = 0; leaf->depth > 1 && i < leaf->depth && used < size; i++) {
-		const struct thread *thread = &model->threads.items[leaf->chain[i]];
-
-		used += (size_t)snprintf(buffer + used, size - used, "%s%s (%u)", i ? " ← " : "",
-		                         model_string(model, thread->comm), thread->tid);
-	}
-	return buffer;
-}
-
 static void put_leaf(struct sqlite_writer *writer, const struct leaf *leaf)
 {
-	char chain[256];
+	char chain[LEAF_CHAIN_SIZE];
 	const char *texts[] = {cause_code_name(leaf->code), cause_role_name(leaf->role),
 	                       confidence_name(leaf->confidence), leaf_state_name(leaf->state),
-	                       leaf->depth > 1 ? chain_text(writer->model, leaf, chain, sizeof(chain))
-	                                       : NULL};
+	                       leaf_chain_text(chain, writer->model, leaf)};
 	const int64_t row[] = {
 	    writer->gap,
 	    (int64_t)leaf->start_ns,

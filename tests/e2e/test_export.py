@@ -15,7 +15,8 @@ from harness import ROOT, Skip, limit, needs, one_line_error
 
 DATA = ROOT.parent / "shared" / "data"
 SAMPLES = sorted((ROOT / "docs" / "samples").glob("*.whyidle"))
-FORMATS = {"chrome": ".trace.json", "sqlite": ".sqlite"}
+FORMATS = {"chrome": ".trace.json", "sqlite": ".sqlite"}  # that report reads back
+ENDINGS = {**FORMATS, "perfetto": ".pftrace", "pprof": ".pb.gz", "folded": ".folded"}
 
 
 def export(ctx, source, form, output, *options):
@@ -252,7 +253,7 @@ def test_names_and_overwriting(ctx):
     session = ctx.path("run.whyidle")
     with open(session, "wb") as file:
         file.write(SAMPLES[0].read_bytes())
-    for form, ending in FORMATS.items():
+    for form, ending in ENDINGS.items():
         argv = (ctx.whyidle, "export", session, "--format", form)
         assert ctx.run(*argv).status == 0
         output = ctx.path("run" + ending)
@@ -265,7 +266,7 @@ def test_names_and_overwriting(ctx):
         one_line_error(ctx.run(*argv, "-o", session), 1, "is the input")
         one_line_error(ctx.run(*argv, "-o", ctx.path("no/such")), 1, "no/such", "No such file")
         one_line_error(ctx.run(*argv, "-o", str(ctx.folder)), 1, "is a directory")
-    assert sorted(os.listdir(ctx.folder)) == ["run.sqlite", "run.trace.json", "run.whyidle"], os.listdir(ctx.folder)
+    assert sorted(os.listdir(ctx.folder)) == sorted(["run.whyidle"] + ["run" + e for e in ENDINGS.values()]), os.listdir(ctx.folder)
 
 
 @limit(60)
@@ -274,12 +275,12 @@ def test_bad_usage_and_full_disk(ctx):
         raise Skip("docs/samples has no session")
     session = str(SAMPLES[0])
     one_line_error(ctx.run(ctx.whyidle, "export", session), 2, "--format")
-    one_line_error(ctx.run(ctx.whyidle, "export", session, "--format", "tar"), 2, "chrome sqlite")
+    one_line_error(ctx.run(ctx.whyidle, "export", session, "--format", "tar"), 2, "chrome sqlite perfetto pprof folded")
     one_line_error(ctx.run(ctx.whyidle, "export", "--format", "chrome"), 2, "which file")
     one_line_error(ctx.run(ctx.whyidle, "export", ctx.path("none"), "--format", "chrome"), 1, "none")
     one_line_error(ctx.run(ctx.whyidle, "export", session, "--format", "chrome", "-o", "/dev/full"), 1, "No space left")
-    for form in FORMATS:
-        done = ctx.run("sh", "-c", 'ulimit -f 512; exec "$@"', "sh", ctx.whyidle, "export", session, "--format", form,
+    for form in ENDINGS:
+        done = ctx.run("sh", "-c", 'ulimit -f 8; exec "$@"', "sh", ctx.whyidle, "export", session, "--format", form,
                        "-o", ctx.path("limited"))
         one_line_error(done, 1, "limited")
     assert os.listdir(ctx.folder) == [], f"left behind: {os.listdir(ctx.folder)}"
@@ -289,8 +290,7 @@ HOSTILE = ['quote " backslash \\ slash / </script>', "bell \x07 newline \n tab \
            "right-to-left \u202e", "'); drop table StringIds; --", "%s%n{0}${HOME}", "x" * 5000]
 
 
-@limit(60)
-def test_hostile_names(ctx):
+def hostile_trace(ctx):
     """A trace whose names are made to break readers."""
     events = [{"ph": "M", "name": "process_name", "pid": 50, "tid": 0, "ts": 1, "args": {"name": HOSTILE[0]}}]
     for i, name in enumerate(HOSTILE):
@@ -307,6 +307,12 @@ def test_hostile_names(ctx):
     source = ctx.path("hostile.json")
     with open(source, "w", encoding="utf-8") as file:
         file.write(text)
+    return source
+
+
+@limit(60)
+def test_hostile_names(ctx):
+    source = hostile_trace(ctx)
     check_round_trip(ctx, source)
     trace = load_chrome(export(ctx, source, "chrome", "out.json"))
     names = {e["name"] for e in trace["traceEvents"] if e.get("cat") == "kernel"}

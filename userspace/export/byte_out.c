@@ -120,6 +120,13 @@ void byte_out_number(struct byte_out *stream, uint64_t number)
 	byte_out_put(stream, start, (size_t)(end - start));
 }
 
+bool byte_out_is_compressed(const char *path)
+{
+	size_t length = strlen(path);
+
+	return length >= 3 && !strcmp(path + length - 3, ".gz");
+}
+
 int byte_out_file(const char *path, bool compressed, int (*write)(struct byte_out *stream, void *context),
                   void *context, struct error *error)
 {

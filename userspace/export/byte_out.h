@@ -32,6 +32,9 @@ void byte_out_put(struct byte_out *stream, const void *bytes, size_t length);
 /* In decimal digits. */
 void byte_out_number(struct byte_out *stream, uint64_t number);
 
+/* True for names that end in ".gz". */
+bool byte_out_is_compressed(const char *path);
+
 /*
  * A whole file (target_file.h): `write` makes its bytes and returns 0 or a negative errno. Returns 0 or a
  * negative errno with `error`; the file is then not there, or what it was before.

@@ -44,7 +44,8 @@ static int put_operation(struct chrome *chrome, uint32_t device, const struct gp
 
 	if (chrome_track_find(chrome, &wanted, &tid) || put_nested_launch(chrome, op, id))
 		return -ENOMEM;
-	chrome_slice(chrome, op_category(op), op_title(name, chrome->model, op), pid, tid, op->start_ns, op->end_ns);
+	chrome_slice(chrome, op_category(op), op_title(name, chrome->model, op), pid, tid, op->start_ns,
+	             op->end_ns);
 	chrome_number(chrome, "device", chrome->model->devices.items[device].number);
 	chrome_number(chrome, "context", op->context);
 	chrome_number(chrome, "stream", op->stream);
@@ -81,9 +82,6 @@ int chrome_operations(struct chrome *chrome)
 
 static int put_synchronisation(struct chrome *chrome, uint32_t device, const struct sync *sync)
 {
-	/* By CUpti_ActivitySynchronizationType. */
-	static const char *const names[] = {"Synchronize", "Event Synchronize", "Stream Wait Event",
-	                                    "Stream Synchronize", "Context Synchronize"};
 	const struct chrome_track wanted = {.device = device,
 	                                    .process = sync->process,
 	                                    .context = sync->context,
@@ -93,8 +91,8 @@ static int put_synchronisation(struct chrome *chrome, uint32_t device, const str
 
 	if (chrome_track_find(chrome, &wanted, &tid))
 		return -ENOMEM;
-	chrome_slice(chrome, "cuda_sync", names[sync->type < sizeof(names) / sizeof(*names) ? sync->type : 0],
-	             chrome_gpu_pid(chrome, device), tid, sync->start_ns, sync->end_ns);
+	chrome_slice(chrome, "cuda_sync", sync_type_name(sync->type), chrome_gpu_pid(chrome, device), tid,
+	             sync->start_ns, sync->end_ns);
 	chrome_number(chrome, "device", chrome->model->devices.items[device].number);
 	chrome_number(chrome, "context", sync->context);
 	if (sync->stream != UINT32_MAX)

@@ -21,4 +21,17 @@ int export_chrome(const char *path, const struct model *model, const struct anal
 int export_sqlite(const char *path, const struct model *model, const struct analysis *analysis,
                   struct error *error);
 
+/* Perfetto's own format, a protobuf trace; ".gz" names are compressed. */
+int export_perfetto(const char *path, const struct model *model, const struct analysis *analysis,
+                    struct error *error);
+
+/* A profile.proto for pprof, always compressed: idle time by cause and stack, GPU time by launch stack, time
+ * off the CPU. */
+int export_pprof(const char *path, const struct model *model, const struct analysis *analysis,
+                 struct error *error);
+
+/* The same as folded stacks, a line each. */
+int export_folded(const char *path, const struct model *model, const struct analysis *analysis,
+                  struct error *error);
+
 #endif

@@ -144,13 +144,6 @@ static int put_file(struct byte_out *out, void *context)
 	return rc;
 }
 
-static bool is_compressed(const char *path)
-{
-	size_t length = strlen(path);
-
-	return length >= 3 && !strcmp(path + length - 3, ".gz");
-}
-
 int export_chrome(const char *path, const struct model *model, const struct analysis *analysis,
                   struct error *error)
 {
@@ -162,7 +155,7 @@ int export_chrome(const char *path, const struct model *model, const struct anal
 	if (rc)
 		error_no_memory(error);
 	else
-		rc = byte_out_file(path, is_compressed(path), put_file, &file, error);
+		rc = byte_out_file(path, byte_out_is_compressed(path), put_file, &file, error);
 	chrome_ids_free(&file.chrome);
 	launches_free(&file.chrome.launches);
 	return rc;

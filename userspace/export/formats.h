@@ -10,7 +10,11 @@
 	X(CHROME, "chrome", ".trace.json", "Chrome JSON as PyTorch's profiler writes it: Perfetto, HTA",     \
 	  export_chrome)                                                                                     \
 	X(SQLITE, "sqlite", ".sqlite", "SQLite with the tables of Nsight Systems: SQL, scripts for nsys",    \
-	  export_sqlite)
+	  export_sqlite)                                                                                     \
+	X(PERFETTO, "perfetto", ".pftrace", "Perfetto's own format: states, causes, arrows, counters",       \
+	  export_perfetto)                                                                                   \
+	X(PPROF, "pprof", ".pb.gz", "profile for pprof: idle, GPU and off-CPU time by stack", export_pprof)  \
+	X(FOLDED, "folded", ".folded", "the same as folded stacks: FlameGraph, speedscope", export_folded)
 
 enum export_format {
 #define EXPORT_FORMAT_ENUM(enumerator, name, ending, purpose, writer) EXPORT_##enumerator,

@@ -61,6 +61,14 @@ struct name_part kernel_base_name(const char *name)
 	return (struct name_part){name, strlen(name)};
 }
 
+const char *sync_type_name(uint32_t type)
+{
+	static const char *const names[] = {"Synchronize", "Event Synchronize", "Stream Wait Event",
+	                                    "Stream Synchronize", "Context Synchronize"};
+
+	return names[type < sizeof(names) / sizeof(*names) ? type : 0];
+}
+
 const char *op_title(char buffer[COPY_NAME_SIZE], const struct model *model, const struct gpu_op *op)
 {
 	const char *name = model_string(model, op->name);

@@ -115,10 +115,14 @@ void profile_add(struct profile *profile, uint32_t node, uint64_t ns)
 
 static int set_up(struct profile *profile)
 {
-	profile->name_by_string.items = calloc(profile->model->strings.count + 1, sizeof(uint32_t));
-	if (!profile->name_by_string.items)
+	const struct model *model = profile->model;
+
+	profile->name_by_string.items = calloc(model->strings.count + 1, sizeof(uint32_t));
+	profile->name_by_frame.items = calloc(model->frames.count + 1, sizeof(uint32_t));
+	if (!profile->name_by_string.items || !profile->name_by_frame.items)
 		return -ENOMEM;
-	profile->name_by_string.count = profile->model->strings.count;
+	profile->name_by_string.count = model->strings.count;
+	profile->name_by_frame.count = model->frames.count;
 	profile_text(profile, "");
 	for (uint32_t kind = 0; kind < PROFILE_KINDS; kind++)
 		add_node(profile, MODEL_NONE, profile_text(profile, profile_kind_name(kind)), kind);
@@ -145,6 +149,7 @@ void profile_free(struct profile *profile)
 	array_free(&profile->names);
 	array_free(&profile->nodes);
 	array_free(&profile->name_by_string);
+	array_free(&profile->name_by_frame);
 	index_map_free(&profile->name_by_hash);
 	index_map_free(&profile->node_by_key);
 }

@@ -4,7 +4,8 @@
  * launched them, and time that threads were not running by what they waited in. A tree for each; all time is
  * exact, nothing is sampled.
  *
- *	idle      GPU → cause → process → thread → what it did there, as far as recorded
+ *	idle      GPU → cause → process → thread → user stack (or what else is known of it) → system call
+ *	          → kernel stack
  *	gpu       GPU → process → thread → operators around the launch → CUDA call → operation
  *	off_cpu   process → thread → kind of wait → user stack → system call → kernel stack
  */
@@ -16,12 +17,7 @@
 #include "base/hash.h"
 #include "model/model.h"
 
-enum profile_kind {
-	PROFILE_IDLE,
-	PROFILE_GPU,
-	PROFILE_OFF_CPU,
-	PROFILE_KINDS
-};
+enum profile_kind { PROFILE_IDLE, PROFILE_GPU, PROFILE_OFF_CPU, PROFILE_KINDS };
 
 struct profile_node {
 	uint32_t parent; /* index of nodes, MODEL_NONE: the root of a kind */
@@ -36,7 +32,7 @@ struct profile {
 	} nodes; /* nodes[kind] are the roots; parents before children */
 	struct {
 		ARRAY(char *)
-	} names; /* valid UTF-8, each once; [0] is "" */
+	} names;     /* valid UTF-8, each once; [0] is "" */
 	bool failed; /* memory ran out */
 
 	/* Private. */
@@ -45,6 +41,9 @@ struct profile {
 	struct {
 		ARRAY(uint32_t)
 	} name_by_string; /* of the model, 0: not looked up yet */
+	struct {
+		ARRAY(uint32_t)
+	} name_by_frame; /* of model.frames, the same */
 };
 
 /* Returns 0 or -ENOMEM; profile_free in either case. `model` must outlive it. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* What the stacks of profile.h are made of. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "attribute/gap_chains.h"
 #include "base/number.h"
@@ -9,6 +10,7 @@
 #include "export/launches.h"
 #include "export/profile.h"
 #include "export/thread_states.h"
+#include "symbols/demangle.h"
 
 static uint32_t gpu_node(struct profile *profile, enum profile_kind kind, const struct device *device)
 {
@@ -18,8 +20,8 @@ static uint32_t gpu_node(struct profile *profile, enum profile_kind kind, const 
 static uint32_t process_node(struct profile *profile, uint32_t parent, uint32_t index)
 {
 	const struct process *process = &profile->model->processes.items[index];
-	uint32_t name = profile_format(profile, "%s (%u)", model_string(profile->model, process->comm),
-	                               process->pid);
+	uint32_t name =
+	    profile_format(profile, "%s (%u)", model_string(profile->model, process->comm), process->pid);
 
 	return profile_child(profile, parent, name);
 }
@@ -33,23 +35,49 @@ static uint32_t thread_node(struct profile *profile, uint32_t parent, uint32_t i
 	return profile_child(profile, process_node(profile, parent, thread->process), name);
 }
 
-/* Adds the frames of a recorded stack, outermost first. */
-static uint32_t stack_node(struct profile *profile, uint32_t parent, uint32_t index)
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* "function", "function (file.py)" of an interpreter, "[library.so]" where that is all that is known. */
+static uint32_t make_frame_name(struct profile *profile, const struct stack *stack, uint32_t index)
 {
 	const struct model *model = profile->model;
+	const struct symbol *symbol = model_frame(model, stack, index);
+	uint32_t name;
+	char *text;
+
+	if (!symbol || !(symbol->name || symbol->module))
+		return profile_text(profile, "[unknown]");
+	if (!symbol->name)
+		return profile_format(profile, "[%s]", base_name(model_string(model, symbol->module)));
+	if (stack->kind == RECORD_STACK_USER &&
+	    model->frames.items[stack->first + index] & RECORD_FRAME_INTERPRETED)
+		return profile_format(profile, "%s (%s)", model_string(model, symbol->name),
+		                      base_name(model_string(model, symbol->file)));
+	text = symbol_demangle(model_string(model, symbol->name));
+	name = text ? profile_text(profile, text) : profile_string(profile, symbol->name);
+	free(text);
+	return name;
+}
+
+/* Adds the frames of a recorded stack, the outermost first. */
+static uint32_t stack_node(struct profile *profile, uint32_t parent, uint32_t index)
+{
 	const struct stack *stack;
 
 	if (index == MODEL_NONE)
 		return parent;
-	stack = &model->stacks.items[index];
+	stack = &profile->model->stacks.items[index];
 	for (uint32_t i = stack->count; i-- > 0;) {
-		uint64_t address = model->frames.items[stack->first + i];
-		const char *name = model_symbol(model, stack->pid, address);
+		uint32_t *name = &profile->name_by_frame.items[stack->first + i];
 
-		/* Functions of an interpreter belong to no address space. */
-		if (!name)
-			name = model_symbol(model, 0, address);
-		parent = profile_child(profile, parent, profile_text(profile, name ? name : "[unknown]"));
+		if (!*name)
+			*name = make_frame_name(profile, stack, i);
+		parent = profile_child(profile, parent, *name);
 	}
 	return parent;
 }
@@ -74,19 +102,34 @@ static uint32_t wait_node(struct profile *profile, uint32_t parent, const struct
 
 /* ---- idle time ---- */
 
+/* Without a stack the walk may know where the thread was: from an operator or a CUDA call. */
+static uint32_t place_node(struct profile *profile, uint32_t parent, const struct leaf *leaf, uint32_t stack)
+{
+	char name[API_NAME_SIZE];
+
+	if (stack != MODEL_NONE)
+		return parent;
+	parent = string_node(profile, parent, leaf->python);
+	if (!leaf->function)
+		return parent;
+	return text_node(profile, parent, api_plain_name(name, model_string(profile->model, leaf->function)));
+}
+
 static void add_blocked(struct profile *profile, uint32_t parent, const struct leaf *leaf)
 {
 	const struct thread *thread = &profile->model->threads.items[leaf->thread];
 	size_t at = thread_offcpu_after(thread, leaf->start_ns);
-	const struct offcpu *offcpu =
-	    at < thread->offcpu.count && thread->offcpu.items[at].out_ns < leaf->end_ns
-	        ? &thread->offcpu.items[at]
-	        : NULL;
+	uint64_t ns = leaf->end_ns - leaf->start_ns;
 
-	profile_add(profile,
-	            offcpu ? wait_node(profile, parent, offcpu)
-	                   : text_node(profile, parent, syscall_name(leaf->syscall)),
-	            leaf->end_ns - leaf->start_ns);
+	if (at < thread->offcpu.count && thread->offcpu.items[at].out_ns < leaf->end_ns) {
+		const struct offcpu *offcpu = &thread->offcpu.items[at];
+
+		parent = place_node(profile, parent, leaf, offcpu->ustack);
+		profile_add(profile, wait_node(profile, parent, offcpu), ns);
+		return;
+	}
+	parent = place_node(profile, parent, leaf, MODEL_NONE);
+	profile_add(profile, text_node(profile, parent, syscall_name(leaf->syscall)), ns);
 }
 
 /* First sample at or after a time. */
@@ -112,39 +155,37 @@ static void add_running(struct profile *profile, uint32_t parent, const struct l
 	size_t first = sample_after(thread, leaf->start_ns), end = sample_after(thread, leaf->end_ns);
 	uint64_t left = leaf->end_ns - leaf->start_ns;
 
-	if (first == end)
-		parent = text_node(profile, parent, syscall_name(leaf->syscall));
 	for (size_t at = first; at < end; at++) {
 		const struct sample *sample = &thread->samples.items[at];
 		uint64_t part = left / (end - at);
-		uint32_t node = stack_node(profile, parent, sample->ustack);
+		uint32_t node = place_node(profile, parent, leaf, sample->ustack);
 
+		node = stack_node(profile, node, sample->ustack);
 		node = text_node(profile, node, syscall_name(sample->syscall));
 		profile_add(profile, stack_node(profile, node, sample->kstack), part);
 		left -= part;
 	}
-	profile_add(profile, parent, left);
+	if (!left)
+		return;
+	parent = place_node(profile, parent, leaf, MODEL_NONE);
+	profile_add(profile, text_node(profile, parent, syscall_name(leaf->syscall)), left);
 }
 
 static void add_leaf(struct profile *profile, uint32_t parent, const struct leaf *leaf)
 {
-	uint32_t node = profile_child(profile, parent,
-	                              profile_format(profile, "%s (%s)", cause_code_name(leaf->code),
-	                                             cause_role_name(leaf->role)));
+	uint32_t node = profile_child(
+	    profile, parent,
+	    profile_format(profile, "%s (%s)", cause_code_name(leaf->code), cause_role_name(leaf->role)));
 
-	if (leaf->thread == MODEL_NONE) {
-		profile_add(profile, string_node(profile, node, leaf->function), leaf->end_ns - leaf->start_ns);
-		return;
-	}
-	node = thread_node(profile, node, leaf->thread);
-	node = string_node(profile, node, leaf->python);
-	node = string_node(profile, node, leaf->function);
-	if (leaf->state == LEAF_BLOCKED)
+	if (leaf->thread != MODEL_NONE)
+		node = thread_node(profile, node, leaf->thread);
+	if (leaf->thread != MODEL_NONE && leaf->state == LEAF_BLOCKED)
 		add_blocked(profile, node, leaf);
-	else if (leaf->state == LEAF_RUNNING)
+	else if (leaf->thread != MODEL_NONE && leaf->state == LEAF_RUNNING)
 		add_running(profile, node, leaf);
 	else
-		profile_add(profile, node, leaf->end_ns - leaf->start_ns);
+		profile_add(profile, place_node(profile, node, leaf, MODEL_NONE),
+		            leaf->end_ns - leaf->start_ns);
 }
 
 static int add_gap(void *context, const struct gap_chain *chain)
@@ -213,8 +254,7 @@ static uint32_t call_node(struct profile *profile, uint32_t parent, const struct
 	launch_ns = op->launch_ns ? op->launch_ns : call->enter_ns;
 	parent = thread_node(profile, parent, op->launch_thread);
 	parent = scope_node(profile, parent, thread, last_scope_before(thread, launch_ns), launch_ns);
-	return text_node(profile, parent,
-	                 api_plain_name(name, model_string(profile->model, call->function)));
+	return text_node(profile, parent, api_plain_name(name, model_string(profile->model, call->function)));
 }
 
 void profile_collect_gpu(struct profile *profile)

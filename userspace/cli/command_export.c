@@ -49,13 +49,14 @@ static const struct option_spec options[] = {
      .offset = FIELD(force)},
 };
 
-#define FORMAT_LINE(enumerator, name, ending, purpose, writer) "\n  " name "  " purpose " (" ending ")"
+#define FORMAT_LINE(enumerator, name, ending, purpose, writer) "\n  " name " (" ending ")\n      " purpose
 
 static const struct command_spec spec = {
     .name = "export",
     .usage = "FILE --format NAME [-o OUT]",
     .summary = "Writes a session or trace in another tool's format, with why the GPUs were idle.",
-    .notes = "Formats:" EXPORT_FORMATS(FORMAT_LINE) "\nJSON is compressed where OUT ends in .gz.\n",
+    .notes = "Formats:" EXPORT_FORMATS(
+        FORMAT_LINE) "\npprof is always compressed, JSON, perfetto and folded where OUT ends in .gz.\n",
     .options = options,
     .option_count = sizeof(options) / sizeof(options[0]),
 };

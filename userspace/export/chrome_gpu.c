@@ -6,7 +6,7 @@
 #include "attribute/gap_chains.h"
 #include "export/chrome.h"
 #include "export/contexts.h"
-#include "model/copy_name.h"
+#include "export/kernel_name.h"
 
 #define NAME_SIZE 128
 

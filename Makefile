@@ -31,6 +31,7 @@ include userspace/userspace.mk
 include tests/sim/sim.mk
 include tests/tests.mk
 include tests/e2e/e2e.mk
+include tests/proof/proof.mk
 include tests/golden/golden.mk
 include tests/fuzz/fuzz.mk
 include tests/bench/bench.mk
@@ -42,6 +43,7 @@ help:
 	@echo 'make            build $(BUILD)/whyidle'
 	@echo 'make deps       install the packages that are missing (Debian, Ubuntu)'
 	@echo 'make install    the program and its documents to $$(DESTDIR)$(PREFIX)'
+	@echo 'make proof      planted stalls against the reports: docs/proof.md (root, a quarter of an hour)'
 	@echo 'make lint       style and static checks, as far as their tools are installed'
 	@echo 'make clean      remove $(BUILD)'
 	@echo

@@ -18,6 +18,7 @@
  *	SIM_COPY_MBPS  bandwidth of copies from and to the host, MB/s (20000)
  *	SIM_ALLOC_NS   time in cuMemAlloc, slept from 100 µs on (20000)
  *	SIM_FREE_NS    the same for cuMemFree, after it has waited for the device (20000)
+ *	SIM_SYNC_NS    how long cuStreamSynchronize stays after the device is done (0), slept from 100 µs on
  *	SIM_MEMORY_MB  size of a device's memory (16384)
  *
  * CUDA_INJECTION64_PATH names a library whose InitializeInjection is called at the end of cuInit.

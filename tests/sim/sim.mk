@@ -13,6 +13,9 @@ SIM_CUDA_OBJECTS := $(patsubst %.c,$(SIM)/obj/%.o,$(filter-out tests/sim/cuda/ru
 SIM_CUPTI_OBJECTS := $(patsubst %.c,$(SIM)/obj/%.o,$(wildcard tests/sim/cupti/*.c))
 SIM_COMMON_OBJECTS := $(patsubst %.c,$(SIM)/obj/%.o,$(wildcard tests/sim/workloads/common_*.c))
 SIM_PROGRAMS := $(patsubst tests/sim/workloads/%.c,$(SIM)/%,$(filter-out tests/sim/workloads/common_%,$(wildcard tests/sim/workloads/*.c)))
+# One program of several files: the plants of tests/proof.
+SIM_PLANTED := $(SIM)/planted
+SIM_PLANTED_OBJECTS := $(patsubst %.c,$(SIM)/obj/%.o,$(wildcard tests/sim/workloads/planted/*.c))
 # The one program that must not even map a CUDA library.
 SIM_PLAIN_PROGRAMS := $(SIM)/no_cuda $(SIM)/many_events
 
@@ -47,6 +50,10 @@ $(filter-out $(SIM_PLAIN_PROGRAMS),$(SIM_PROGRAMS)): $(SIM)/%: $(SIM)/obj/tests/
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(SIM_RPATH)'$$ORIGIN/lib' $(LDFLAGS) $(filter %.o,$^) $(SIM_EXTRA) $(SIM_RUNTIME) $(SIM_CUDA) -lpthread -o $@
 
+$(SIM_PLANTED): $(SIM_PLANTED_OBJECTS) $(SIM_COMMON_OBJECTS) $(SIM_RUNTIME) $(SIM_CUDA)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) $(SIM_RPATH)'$$ORIGIN/lib' $(LDFLAGS) $^ -lpthread -o $@
+
 $(SIM_PLAIN_PROGRAMS): $(SIM)/%: $(SIM)/obj/tests/sim/workloads/%.o
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ -lpthread -o $@
@@ -64,10 +71,10 @@ $(SIM_TEST): $(SIM_TEST_OBJECTS) $(SIM_CUPTI) $(SIM_RUNTIME) $(SIM_CUDA)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(SIM_RPATH)'$$ORIGIN/lib' $(LDFLAGS) $^ -lpthread -ldl -o $@
 
-sim: $(SIM_CUDA) $(SIM_RUNTIME) $(SIM_CUPTI) $(SIM_PROGRAMS)
+sim: $(SIM_CUDA) $(SIM_RUNTIME) $(SIM_CUPTI) $(SIM_PROGRAMS) $(SIM_PLANTED)
 
 sim-test: $(SIM_TEST) $(SIM_TEST_INJECTED)
 	$(Q)$(SIM_TEST)
 
 .PHONY: sim sim-test
--include $(wildcard $(SIM)/obj/tests/sim/*/*.d)
+-include $(wildcard $(SIM)/obj/tests/sim/*/*.d $(SIM)/obj/tests/sim/*/*/*.d)

@@ -32,6 +32,8 @@ static struct sim_context *primary[SIM_MAX_DEVICES];
 static uint32_t last_context_id;
 static uint32_t last_correlation;
 
+static pthread_mutex_t api_lock = PTHREAD_MUTEX_INITIALIZER;
+
 static __thread struct sim_context *current;
 static __thread uint32_t call_depth, call_correlation;
 static __thread uint32_t traced_depth; /* depth of the call that will make a record, 0 none */
@@ -65,10 +67,21 @@ static void read_options(void)
 	    .alloc_ns = option("SIM_ALLOC_NS", 20000),
 	    .free_ns = option("SIM_FREE_NS", 20000),
 	    .copy_mbps = option("SIM_COPY_MBPS", 20000),
+	    .sync_ns = option("SIM_SYNC_NS", 0),
 	    .memory_mb = option("SIM_MEMORY_MB", 16384),
 	};
 	if (!sim_options.copy_mbps)
 		sim_options.copy_mbps = 1;
+}
+
+void sim_api_lock(void)
+{
+	pthread_mutex_lock(&api_lock);
+}
+
+void sim_api_unlock(void)
+{
+	pthread_mutex_unlock(&api_lock);
 }
 
 /* Tracing */

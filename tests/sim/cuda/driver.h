@@ -32,7 +32,15 @@ struct sim_context *sim_current_context(CUresult *error);
 struct sim_stream *sim_find_stream(CUstream handle, CUresult *error);
 struct sim_stream *sim_new_stream(struct sim_context *context, unsigned int flags);
 
-/* memory.c */
+/*
+ * The real driver holds its context's lock over an allocation, however long that takes, and every launch
+ * takes the lock too: a thread that launches waits for one that allocates.
+ */
+void sim_api_lock(void);
+void sim_api_unlock(void);
+
+/* memory.c: the caller is kept for that long; long times are slept in the kernel, as the real driver does. */
+void sim_take_time(uint64_t duration_ns);
 enum sim_memory {
 	SIM_MEMORY_NONE,
 	SIM_MEMORY_DEVICE,

@@ -56,7 +56,9 @@ static CUresult launch(CUfunction kernel, const uint32_t grid[3], const uint32_t
 	work.shared_bytes = shared_bytes;
 	memcpy(work.grid, grid, sizeof(work.grid));
 	memcpy(work.block, block, sizeof(work.block));
+	sim_api_lock();
 	sim_spend(sim_options.launch_ns);
+	sim_api_unlock();
 	if (stream->capture)
 		return sim_capture(stream, &work);
 	return engine_submit(stream, &work, sim_correlation(), NULL, (struct sim_point){0})
@@ -174,7 +176,9 @@ static CUresult graph_launch(CUgraphExec exec, CUstream handle)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (stream->capture)
 		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+	sim_api_lock();
 	sim_spend(2 * sim_options.launch_ns);
+	sim_api_unlock();
 	return engine_submit_all(stream, exec->works, exec->count, sim_correlation())
 	           ? CUDA_SUCCESS
 	           : CUDA_ERROR_OUT_OF_MEMORY;

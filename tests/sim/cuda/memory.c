@@ -106,8 +106,7 @@ static size_t remove_range(const void *pointer, enum sim_memory kind)
 	return bytes;
 }
 
-/* Long allocations sleep in the kernel, as the real driver does. */
-static void take_time(uint64_t duration_ns)
+void sim_take_time(uint64_t duration_ns)
 {
 	struct timespec t = {(time_t)(duration_ns / 1000000000ULL), (long)(duration_ns % 1000000000ULL)};
 
@@ -126,7 +125,9 @@ static CUresult allocate(void **pointer, size_t bytes, enum sim_memory kind)
 	if (!pointer || !bytes)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (kind == SIM_MEMORY_DEVICE) {
-		take_time(sim_options.alloc_ns);
+		sim_api_lock();
+		sim_take_time(sim_options.alloc_ns);
+		sim_api_unlock();
 		pthread_mutex_lock(&lock);
 		if (bytes > (sim_options.memory_mb << 20) - device_bytes)
 			error = CUDA_ERROR_OUT_OF_MEMORY;
@@ -162,8 +163,11 @@ static CUresult release(void *pointer, enum sim_memory kind)
 	bytes = remove_range(pointer, kind);
 	if (!bytes)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (kind == SIM_MEMORY_DEVICE)
-		take_time(sim_options.free_ns);
+	if (kind == SIM_MEMORY_DEVICE) {
+		sim_api_lock();
+		sim_take_time(sim_options.free_ns);
+		sim_api_unlock();
+	}
 	munmap(pointer, bytes);
 	return CUDA_SUCCESS;
 }

@@ -97,6 +97,8 @@ static CUresult stream_synchronize(CUstream handle)
 	if (stream->capture)
 		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 	wait_recorded(CUPTI_ABI_SYNC_STREAM, NULL, engine_last(stream), NULL);
+	if (sim_options.sync_ns)
+		sim_take_time(sim_options.sync_ns);
 	return CUDA_SUCCESS;
 }
 

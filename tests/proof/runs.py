@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Running one plant, recorded, and what its truth and its report say of each other.
+
+Nothing here takes a truth from the report: expected codes, roles and times come from the program's truth file.
+"""
+import contextlib
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
+
+import cgroups  # noqa: E402
+from harness import ROOT, Context, cause_key, end_process, wait_until  # noqa: E402  (needs the path above)
+
+TRIES = 3
+TIME_ERROR = 0.05
+TIME_ERROR_NS = 50_000  # a stall
+GAIN_STEP_ERROR = 0.01  # of a step: what the medians of two runs differ by anyway
+FALSE_BLAME = 0.01
+SCRATCH_BYTES = 256 << 20
+NULL_GPU_US = 2000
+PYTHON_KINDS = ("gil@", "gc@")
+
+
+def gpu_us(milliseconds):
+    """Work of a step: much less than the stall."""
+    return 20 if milliseconds < 1 else 100
+
+
+def split(plant):
+    """KIND@PLACE:MS → (KIND@PLACE, MS)"""
+    name, _, milliseconds = plant.partition(":")
+    return name, float(milliseconds)
+
+
+class Unavailable(Exception):
+    """A plant that this machine cannot have; the message says why."""
+
+
+class Bench:
+    """Runs the program in a folder of its own, with what some plants need: a file to read, somebody outside."""
+
+    def __init__(self, build, folder, seconds):
+        self.context = Context(build, folder)
+        self.seconds = seconds
+        self.program = self.context.sim("planted")
+        self.scratch = self.context.path("scratch")
+        self.socket = self.context.path("socket")
+
+    def make_scratch(self):
+        if os.path.exists(self.scratch):
+            return
+        device = os.stat(self.context.folder).st_dev
+        if not os.path.exists(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}"):
+            raise Unavailable("the build folder is on no block device")
+        with open(self.scratch, "wb") as file:
+            for _ in range(SCRATCH_BYTES >> 20):
+                file.write(os.urandom(1 << 20))
+            file.flush()
+            os.fsync(file.fileno())
+
+    @contextlib.contextmanager
+    def outside(self, plants):
+        """Whoever has to be there before the recording begins, and does not take part in it."""
+        helper = None
+        for plant in plants:
+            name, milliseconds = split(plant)
+            if name.endswith("@process"):
+                helper = subprocess.Popen([self.program, "--serve", self.socket])
+                wait_until(lambda: os.path.exists(self.socket), "the outside process")
+            elif name.startswith("no_work@") and milliseconds:
+                helper = subprocess.Popen([self.program, "--ask", self.socket, str(milliseconds)])
+        try:
+            yield
+        finally:
+            if helper:
+                end_process(helper)
+            if os.path.exists(self.socket):
+                os.unlink(self.socket)
+
+    @contextlib.contextmanager
+    def quota(self, plants):
+        """A control group for the plants that are throttled; None for the others."""
+        times = [split(plant)[1] for plant in plants if plant.startswith("throttled@")]
+        if not any(times):
+            yield None
+            return
+        try:
+            with cgroups.CpuQuota(int(max(times) * 1500), int(max(times) * 500)) as group:
+                yield group
+        except cgroups.NoGroup as reason:
+            raise Unavailable(str(reason)) from reason
+
+    def command(self, plants):
+        if any(plant.startswith(PYTHON_KINDS) for plant in plants):
+            script = ROOT / "tests" / "sim" / "workloads" / "planted" / "planted.py"
+            return [sys.executable, script, "--lib", self.context.build / "sim" / "lib"]
+        return [self.program]
+
+    def record(self, plants, arguments):
+        """(truth, report) of one recorded run."""
+        arguments = list(arguments)
+        for plant in plants:
+            arguments += ["--plant", plant]
+            if plant.startswith(("disk@", "major_fault@")):
+                self.make_scratch()
+        with self.outside(plants), self.quota(plants) as group:
+            if group:
+                arguments += ["--cgroup", group.folder]
+            done = self.context.record(*self.command(plants), "--seconds", self.seconds,
+                                       "--truth", self.context.path("truth.json"), "--scratch", self.scratch,
+                                       "--socket", self.socket, *arguments, options=("-q", "--no-report"))
+            throttled = group.throttled_ns() if group else None
+        assert done.status == 0, done
+        with open(self.context.path("truth.json"), encoding="utf-8") as file:
+            truth = json.load(file)
+        if throttled is not None:
+            # The kernel's own account of the group: what the runner waited beyond it was other load.
+            truth["contended_ns"] = max(truth["planted_ns"] - throttled, 0)
+        return truth, self.context.report()
+
+    def keep(self, folder, name):
+        """Copies the last run's files to a folder for a look at what went wrong."""
+        os.makedirs(folder, exist_ok=True)
+        for file, ending in (("session.whyidle", "whyidle"), ("truth.json", "truth.json")):
+            data = pathlib.Path(self.context.path(file)).read_bytes()
+            pathlib.Path(folder, f"{name}.{ending}").write_bytes(data)
+
+
+def expected_key(plant, causes=()):
+    """CODE@ROLE; where the plant leaves the role open, with that of the largest such cause."""
+    if plant["role"] == "any":
+        return next((key for key in causes if key.startswith(plant["code"] + "@")), f"{plant['code']}@any")
+    return f"{plant['code']}@{plant['role']}"
+
+
+def is_quiet(truth):
+    """Other load on the machine took less than the plants did."""
+    return truth["contended_ns"] < truth["planted_ns"] / 2
+
+
+def time_is_right(plant, reported_ns):
+    allowed = max(TIME_ERROR * plant["planted_ns"], TIME_ERROR_NS * plant["count"])
+    return abs(reported_ns - plant["planted_ns"]) <= allowed
+
+
+def judge(truth, report):
+    """What a run with plants shows, as a dictionary."""
+    gpu, = report["gpus"]
+    causes = {cause_key(cause): cause for cause in gpu["causes"]}
+    plants = sorted(truth["plants"], key=lambda p: -p["planted_ns"])
+    top = next(iter(causes), "nothing")
+    expected = [expected_key(p, causes) for p in plants]
+    reported = [causes.get(key, {"ns": 0})["ns"] for key in expected]
+    return {
+        "expected": expected,
+        "planted_ns": [p["planted_ns"] for p in plants],
+        "reported_ns": reported,
+        "contended_ns": truth["contended_ns"],
+        "stalls": sum(p["count"] for p in plants),
+        "steps": truth["steps"],
+        "step_ns": truth["step_ns"]["median"],
+        "top": top,
+        "top_ok": top == expected[0],
+        "time_ok": all(time_is_right(p, ns) for p, ns in zip(plants, reported, strict=True)),
+        "idle_ns": gpu["idle_ns"],
+        "unknown_ns": sum(c["ns"] for key, c in causes.items() if key.startswith("unknown.")),
+        "causes": {key: c["ns"] for key, c in causes.items()},
+        "finding": f"{report['findings'][0]['code']}@{report['findings'][0]['role']}" if report["findings"] else None,
+        "disturbed": not is_quiet(truth),
+    }
+
+
+def median_error(step):
+    """Uncertainty of a median of steps, from its quartiles."""
+    return 1.57 * (step["p75"] - step["p25"]) / max(step["count"], 1) ** 0.5
+
+
+def judge_gain(truth, report, without):
+    """Predicted against measured gain a step; None where the report gives only the bound."""
+    gpu, = report["gpus"]
+    key = expected_key(truth["plants"][0], [cause_key(c) for c in gpu["causes"]])
+    cause = next((c for c in gpu["causes"] if cause_key(c) == key), None)
+    if cause is None:
+        return None
+    low, high = (ns / truth["steps"] for ns in cause["gain_ns"])
+    measured = truth["step_ns"]["median"] - without["step_ns"]["median"]
+    spread = (median_error(truth["step_ns"]) + median_error(without["step_ns"]) +
+              GAIN_STEP_ERROR * truth["step_ns"]["median"])
+    return {
+        "predicted_ns": [low, high],
+        "measured_ns": measured,
+        "spread_ns": spread,
+        "is_bound": low == 0 and cause["gain_ns"][1] >= cause["ns"],
+        "ok": low - spread <= measured <= high + spread,
+    }
+
+
+def judge_null(truth, report):
+    gpu, = report["gpus"]
+    window = gpu["window"]["end_ns"] - gpu["window"]["start_ns"]
+    blamed = {}
+    for cause in gpu["causes"]:
+        if not cause["code"].startswith("device.") and cause["code"] != "host.launch_bound":
+            blamed[cause_key(cause)] = cause["ns"]
+    # Where other load really took the launcher's CPU, saying so is no false blame.
+    real = min(truth["contended_ns"], sum(ns for key, ns in blamed.items() if key.startswith("sched.cpu_contention")))
+    false_ns = sum(blamed.values()) - real
+    return {
+        "false_blame": false_ns / window,
+        "blamed_ns": blamed,
+        "contended_ns": truth["contended_ns"],
+        "idle_ns": gpu["idle_ns"],
+        "window_ns": window,
+        "findings": [f"{f['code']}@{f['role']}" for f in report["findings"]],
+        "ok": false_ns <= FALSE_BLAME * window and not report["findings"],
+        "disturbed": real > FALSE_BLAME * window,
+    }
+
+
+def replay_error(report):
+    """Identity error of the replay, as a share of the recorded steps; None where the report has none."""
+    replay = report["gpus"][0].get("replay") if report["gpus"] else None
+    return replay.get("step_error") if replay else None
+
+
+def run_plants(bench, plants, extra=()):
+    """One or several plants in turn: judgement, truth and report of the first quiet run, or of the last try."""
+    arguments = list(extra)
+    if "--gpu-us" not in arguments:
+        arguments += ["--gpu-us", str(min(gpu_us(split(p)[1]) for p in plants))]
+    for tries in range(1, TRIES + 1):
+        truth, report = bench.record(plants, arguments)
+        verdict = judge(truth, report)
+        verdict["tries"] = tries
+        if not verdict["disturbed"]:
+            break
+    return verdict, truth, report
+
+
+def run_without(bench, name, step_gpu_us, extra=()):
+    """Truth of the same loop with nothing planted."""
+    truth, _ = bench.record([f"{name}:0"], [*extra, "--gpu-us", str(step_gpu_us)])
+    return truth
+
+
+def run_null(bench, noise):
+    for tries in range(1, TRIES + 1):
+        truth, report = bench.record([], ["--gpu-us", str(NULL_GPU_US), "--null", noise])
+        verdict = judge_null(truth, report)
+        verdict["tries"] = tries
+        if not verdict["disturbed"]:
+            break
+    return verdict

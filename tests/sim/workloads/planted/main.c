@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * planted [--plant KIND@PLACE:MS]… [--null NOISE]… [--gpu-us N] [--seconds S] [--truth FILE]
+ *         [--socket PATH] [--scratch FILE] [--cgroup FOLDER]
+ * planted --serve PATH     the outside process of the place `process`
+ * planted --ask PATH MS    the outside client of the kind `no_work`
+ *
+ * Each step launches --gpu-us of kernels and then goes through the next plant in turn. The loop runs ahead of
+ * the device by up to AHEAD steps, so that a stall makes it late without any synchronisation; a drained kind
+ * synchronises in every step instead. With --null nothing is planted and the noise goes on beside the loop.
+ *
+ * The truth file has, beside the members that common_workload.h describes,
+ *	plants        kind, place, ms, code, role, planted_ns, contended_ns, count (stalls) of each
+ *	step_ns       median, p25, p75 and mean of the time from launch to launch, over STRIDE steps, and
+ *their count Without a plant contended_ns is the time in which the launcher wanted a CPU and had none.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/sim/workloads/planted/planted.h"
+
+#define AHEAD     4
+#define STRIDE    4 /* steps in which what a pool delivers at once and what it does not is averaged */
+#define MAX_STEPS 400000
+
+struct options {
+	struct plant plants[MAX_PLANTS];
+	size_t plant_count;
+	const char *noises[MAX_NOISES];
+	size_t noise_count;
+	uint64_t gpu_ns;
+	const char *socket_path, *scratch, *cgroup;
+};
+
+static void usage(void)
+{
+	fputs("usage: planted [--plant KIND@PLACE:MS]... [--null NOISE]... [--gpu-us N] [--seconds S]\n"
+	      "               [--truth FILE] [--socket PATH] [--scratch FILE] [--cgroup FOLDER]\n"
+	      "       planted --serve PATH\n"
+	      "       planted --ask PATH MS\n",
+	      stderr);
+	exit(2);
+}
+
+static void parse(struct options *options, struct workload *workload, int argc, char **argv)
+{
+	for (int i = 1; i < argc; i += 2) {
+		const char *name = argv[i], *value = argv[i + 1];
+
+		if (i + 1 == argc)
+			usage();
+		if (!strcmp(name, "--plant") && options->plant_count < MAX_PLANTS)
+			plant_parse(&options->plants[options->plant_count++], value);
+		else if (!strcmp(name, "--null") && options->noise_count < MAX_NOISES)
+			options->noises[options->noise_count++] = value;
+		else if (!strcmp(name, "--gpu-us"))
+			options->gpu_ns = strtoull(value, NULL, 10) * 1000;
+		else if (!strcmp(name, "--seconds"))
+			workload->seconds = atof(value);
+		else if (!strcmp(name, "--truth"))
+			workload->truth = value;
+		else if (!strcmp(name, "--socket"))
+			options->socket_path = value;
+		else if (!strcmp(name, "--scratch"))
+			options->scratch = value;
+		else if (!strcmp(name, "--cgroup"))
+			options->cgroup = value;
+		else
+			usage();
+	}
+}
+
+struct step_log {
+	uint64_t *times;
+	size_t count;
+};
+
+static void log_step(struct step_log *log)
+{
+	if (log->count < MAX_STEPS)
+		log->times[log->count++] = now_ns();
+}
+
+static void train(struct workload *workload, struct options *options, struct gpu_step *step,
+                  struct step_log *log)
+{
+	bool drained = options->plant_count && options->plants[0].kind->drained;
+	cudaEvent_t done[AHEAD];
+
+	for (int i = 0; i < AHEAD; i++)
+		CUDA(cudaEventCreateWithFlags(&done[i], CU_EVENT_BLOCKING_SYNC));
+	for (workload_start(workload); workload_goes_on(workload); workload->steps++) {
+		uint64_t n = workload->steps;
+
+		log_step(log);
+		gpu_step_launch(step);
+		CUDA(cudaEventRecord(done[n % AHEAD], step->stream));
+		if (drained)
+			CUDA(cudaStreamSynchronize(step->stream));
+		else if (n >= AHEAD - 1)
+			CUDA(cudaEventSynchronize(done[(n + 1) % AHEAD]));
+		if (options->plant_count)
+			plant_request(&options->plants[n % options->plant_count]);
+	}
+}
+
+static int compare_times(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Into workload->extra. */
+static void describe(struct workload *workload, const struct options *options, struct step_log *log)
+{
+	size_t n = log->count ? (log->count - 1) / STRIDE : 0, used;
+	uint64_t first = log->times[0], last = log->times[n * STRIDE];
+	char *text = workload->extra;
+	size_t size = sizeof(workload->extra);
+
+	for (size_t i = 0; i < n; i++)
+		log->times[i] = (log->times[(i + 1) * STRIDE] - log->times[i * STRIDE]) / STRIDE;
+	qsort(log->times, n, sizeof(*log->times), compare_times);
+	used = (size_t)snprintf(text, size,
+	                        ", \"step_ns\": {\"median\": %" PRIu64 ", \"p25\": %" PRIu64
+	                        ", \"p75\": %" PRIu64 ", \"mean\": %.0f, \"count\": %zu}, \"plants\": [",
+	                        log->times[n / 2], log->times[n / 4], log->times[n * 3 / 4],
+	                        n ? (double)(last - first) / (double)(n * STRIDE) : 0.0, n);
+	for (size_t i = 0; i < options->plant_count; i++) {
+		const struct plant *plant = &options->plants[i];
+		uint64_t planted, contended;
+
+		plant_settle(plant, workload, &planted, &contended);
+		workload->planted_ns += planted;
+		workload->contended_ns += contended;
+		used += (size_t)snprintf(
+		    text + used, size - used,
+		    "%s{\"kind\": \"%s\", \"place\": \"%s\", \"ms\": %g, \"code\": \"%s\", \"role\": "
+		    "\"%s\", "
+		    "\"planted_ns\": %" PRIu64 ", \"contended_ns\": %" PRIu64
+		    ", \"count\": %u, \"dropped\": %u}",
+		    i ? ", " : "", plant->kind->name, place_name(plant->place),
+		    (double)plant->duration_ns / 1e6, plant->kind->code,
+		    plant->kind->role ? plant->kind->role : place_name(plant->place), planted, contended,
+		    plant->log->count, plant->log->dropped);
+		check(used < size, "room for the truth");
+		if (plant->place != PLACE_LAUNCHER)
+			workload_add_thread(workload, plant->log->pid, plant->log->tid, "runner",
+			                    place_name(plant->place));
+	}
+	snprintf(text + used, size - used, "]");
+}
+
+int main(int argc, char **argv)
+{
+	struct options options = {.gpu_ns = 100000};
+	struct step_log log = {.times = malloc(MAX_STEPS * sizeof(*log.times))};
+	struct workload workload;
+	struct gpu_step step;
+	uint64_t delay;
+
+	if (argc == 3 && !strcmp(argv[1], "--serve"))
+		return plant_serve(argv[2]);
+	if (argc == 4 && !strcmp(argv[1], "--ask"))
+		return ask_for_work(argv[2], (uint64_t)(atof(argv[3]) * 1e6));
+	workload_begin(&workload, 1, argv, "none", "none");
+	parse(&options, &workload, argc, argv);
+	/* Whoever started this may be gone before a stall that never ends. */
+	alarm((unsigned int)(3 * workload.seconds) + 30);
+	workload_name_self(&workload, "launcher", "launcher");
+	check(log.times, "malloc");
+	if (options.plant_count) {
+		const struct plant *first = &options.plants[0];
+
+		workload.expected_code = first->kind->code;
+		workload.expected_role = first->kind->role ? first->kind->role : place_name(first->place);
+	}
+	for (size_t i = 0; i < options.plant_count; i++) {
+		struct plant *plant = &options.plants[i];
+
+		plant->scratch = options.scratch;
+		plant->cgroup = options.cgroup;
+		plant->clients = options.socket_path;
+		plant->step = &step;
+		plant_log_create(plant);
+		if (plant->kind->configure)
+			plant->kind->configure(plant);
+	}
+	gpu_step_create(&step, "_Z12train_kernelPfS_i", options.gpu_ns, 1);
+	for (size_t i = 0; i < options.plant_count; i++)
+		plant_start(&options.plants[i], options.socket_path);
+	for (size_t i = 0; i < options.noise_count; i++)
+		noise_start(options.noises[i], options.scratch);
+	delay = run_delay_ns();
+	train(&workload, &options, &step, &log);
+	delay = run_delay_ns() - delay;
+	workload_account(&workload);
+	noise_stop_all();
+	describe(&workload, &options, &log);
+	for (size_t i = 0; i < options.plant_count; i++)
+		plant_stop(&options.plants[i]);
+	if (!options.plant_count)
+		workload.contended_ns = delay;
+	return workload_end(&workload);
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A training loop with planted stalls: one program for the whole matrix of tests/proof.
+ *
+ * A plant is KIND@PLACE:MS. The kind says what holds its runner up, the place who the runner is and why the
+ * launcher waits for it:
+ *
+ *	launcher  the launching thread itself
+ *	thread    another thread; the launcher hands it a request and waits on a condition variable
+ *	worker    a forked child; request and answer go through pipes
+ *	process   a process that is no child of this one (planted --serve), reached by a Unix socket
+ *
+ * The runner logs each stall itself. Nothing here knows what is recorded or reported.
+ */
+#ifndef WHYIDLE_SIM_PLANTED_H
+#define WHYIDLE_SIM_PLANTED_H
+
+#include <pthread.h>
+#include <sys/un.h>
+
+#include "tests/sim/workloads/common_workload.h"
+
+#define MAX_PLANTS     4
+#define MAX_NOISES     8
+#define STALL_CAPACITY 65536
+
+enum place { PLACE_LAUNCHER, PLACE_THREAD, PLACE_WORKER, PLACE_PROCESS, PLACE_COUNT };
+
+/* What of a stall the plant caused. */
+enum measure {
+	MEASURE_RAN,     /* all but the run delay */
+	MEASURE_BLOCKED, /* all but the run delay and the CPU time: the plant blocks */
+	MEASURE_DELAYED, /* the run delay: others had the CPU, or it was throttled; since the request */
+	MEASURE_DEVICE,  /* all idle time of the run: the launcher is always ahead */
+};
+
+struct stall_record {
+	uint64_t start_ns, end_ns;
+	uint64_t cpu_ns, delay_ns; /* of the runner: CPU time, and runnable without a CPU */
+	uint64_t aside_ns;         /* part of cpu_ns that serves the plant but is not what it plants */
+};
+
+/* In memory that the launcher and the runner share; the runner writes, the launcher reads at the end. */
+struct stall_log {
+	int32_t pid, tid;
+	uint32_t count, dropped;
+	uint64_t requested_ns; /* when the launcher last asked another process; 0: it never does */
+	struct stall_record records[STALL_CAPACITY];
+};
+
+struct plant;
+
+struct plant_kind {
+	const char *name, *code;
+	const char *role; /* NULL: that of the place */
+	enum measure measure;
+	unsigned int places; /* bits of enum place */
+	bool drained;        /* the launcher synchronises in every step */
+	/* Before CUDA is initialised, in the launcher; NULL: nothing. */
+	void (*configure)(struct plant *plant);
+	/* Once, in the runner; NULL: nothing. Threads and processes that the plant needs are its children. */
+	void (*set_up)(struct plant *plant);
+	/* Before each stall, in the runner, outside what is logged; NULL: nothing. */
+	void (*prepare)(struct plant *plant);
+	void (*run)(struct plant *plant);
+	/* Once, in the runner if that is the launcher or its thread; NULL: nothing. */
+	void (*tear_down)(struct plant *plant);
+};
+
+struct plant {
+	const struct plant_kind *kind;
+	enum place place;
+	uint64_t duration_ns; /* 0: planted nothing, the loop is the same otherwise */
+	const char *scratch;  /* file that the disk kinds read; NULL: none */
+	const char *cgroup;   /* folder of a control group with a limit, for the runner; NULL: none */
+	const char *clients;  /* socket on which a server is asked for work; NULL: none */
+	struct gpu_step *step;
+	struct stall_log *log;
+	int log_file;                        /* memory of the log, to be sent to another process */
+	uint64_t aside_ns;                   /* of the stall that runs */
+	uint64_t last_end_ns, last_delay_ns; /* at the end of the stall before */
+	void *state;                         /* of the kind */
+	void *channel;                       /* of the place */
+};
+
+/* kinds.c */
+const struct plant_kind *plant_kind_find(const char *name);
+const char *place_name(enum place place);
+/* Reads KIND@PLACE:MS. Exits with a message if there is no such plant. */
+void plant_parse(struct plant *plant, const char *text);
+
+/* places.c */
+void plant_log_create(struct plant *plant);
+/* Starts the runner. After it plant_request has the runner go through one stall and waits for its end. */
+void plant_start(struct plant *plant, const char *socket_path);
+void plant_request(struct plant *plant);
+void plant_stop(struct plant *plant);
+/* --serve: answers the requests of one launcher after another, until it is killed. */
+int plant_serve(const char *socket_path);
+
+/* --ask: a client that connects to a server and asks for work every so often, until it is killed. */
+int ask_for_work(const char *socket_path, uint64_t every_ns);
+
+/* truth.c */
+void plant_settle(const struct plant *plant, const struct workload *workload, uint64_t *planted_ns,
+                  uint64_t *contended_ns);
+
+/* Kinds by subject; each table ends with a NULL name. */
+extern const struct plant_kind kinds_of_running[], kinds_of_waiting[], kinds_of_storage[], kinds_of_memory[],
+    kinds_of_cuda[], kinds_of_groups[];
+
+/* noise.c: what goes on beside a healthy loop. Exits with a message if there is none of that name. */
+void noise_start(const char *name, const char *scratch);
+void noise_stop_all(void);
+
+/* Helpers for kinds */
+struct sockaddr_un socket_address(const char *path);
+void sleep_ns(uint64_t duration_ns);
+void pin_to(int cpu);
+/* The first or the last CPU that the program could use when it began. */
+int cpu_allowed(bool last);
+/* A joinable thread of that name. */
+pthread_t start_thread(const char *name, void *(*run)(void *), void *argument);
+/* Forked child of that name that ends with its parent. Returns 0 in the child. */
+pid_t fork_named(const char *name);
+
+#endif

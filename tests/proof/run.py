@@ -44,7 +44,6 @@ class Proof:
         self.results = {"single": {}, "double": {}, "null": {}}
         self.failures = {}
         self.skipped = {}
-        self.replay_errors = []
 
     def baseline(self, name, milliseconds, extra):
         """The same loop with nothing planted, measured next to the first run that wants it."""
@@ -57,9 +56,7 @@ class Proof:
         verdict, truth, report = runs.run_plants(self.bench, [name], extra)
         if not verdict["top_ok"] or not verdict["time_ok"]:
             self.keep(name)
-        error = runs.replay_error(report)
-        if error is not None:
-            self.replay_errors.append(error)
+        verdict["replay"] = runs.replay_of(report)
         verdict["gain"] = runs.judge_gain(truth, report, self.baseline(*runs.split(name), extra))
         return verdict
 

@@ -11,8 +11,10 @@
  *
  * The truth file has, beside the members that common_workload.h describes,
  *	plants        kind, place, ms, code, role, planted_ns, contended_ns, count (stalls) of each
- *	step_ns       median, p25, p75 and mean of the time from launch to launch, over STRIDE steps, and
- *their count Without a plant contended_ns is the time in which the launcher wanted a CPU and had none.
+ *	step_ns       time from launch to launch, averaged over STRIDE steps: median, p25, p75, mean, count
+ *
+ * and its contended_ns is the time in which the launcher or who runs a plant wanted a CPU and had none, in
+ *the whole loop, but for what is planted.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -135,7 +137,11 @@ static void describe(struct workload *workload, const struct options *options, s
 
 		plant_settle(plant, workload, &planted, &contended);
 		workload->planted_ns += planted;
-		workload->contended_ns += contended;
+		if (plant->place != PLACE_LAUNCHER)
+			workload->contended_ns += plant->log->delay_ns;
+		if (plant->kind->measure == MEASURE_DELAYED)
+			workload->contended_ns -=
+			    planted < workload->contended_ns ? planted : workload->contended_ns;
 		used += (size_t)snprintf(
 		    text + used, size - used,
 		    "%s{\"kind\": \"%s\", \"place\": \"%s\", \"ms\": %g, \"code\": \"%s\", \"role\": "
@@ -199,10 +205,9 @@ int main(int argc, char **argv)
 	delay = run_delay_ns() - delay;
 	workload_account(&workload);
 	noise_stop_all();
+	workload.contended_ns = delay;
 	describe(&workload, &options, &log);
 	for (size_t i = 0; i < options.plant_count; i++)
 		plant_stop(&options.plants[i]);
-	if (!options.plant_count)
-		workload.contended_ns = delay;
 	return workload_end(&workload);
 }

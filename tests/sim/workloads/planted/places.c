@@ -113,6 +113,7 @@ static void runner_set_up(struct plant *plant)
 	run_delay_ns(); /* opens its file */
 	if (plant->kind->set_up)
 		plant->kind->set_up(plant);
+	plant->first_delay_ns = run_delay_ns();
 }
 
 /* Being kept from the CPU begins when the runner is asked, before it can log anything. */
@@ -155,6 +156,7 @@ static __attribute__((noinline)) void runner_stall(struct plant *plant)
 	record.end_ns = plant->last_end_ns = now_ns();
 	record.cpu_ns = cpu_ns() - cpu;
 	plant->last_delay_ns = run_delay_ns();
+	plant->log->delay_ns = plant->last_delay_ns - plant->first_delay_ns;
 	record.delay_ns = plant->last_delay_ns - record.delay_ns;
 	record.aside_ns = plant->aside_ns;
 	log_stall(plant, &record);

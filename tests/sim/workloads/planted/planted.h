@@ -44,6 +44,7 @@ struct stall_record {
 struct stall_log {
 	int32_t pid, tid;
 	uint32_t count, dropped;
+	uint64_t delay_ns;     /* run delay of the runner from its set-up to the end of its last stall */
 	uint64_t requested_ns; /* when the launcher last asked another process; 0: it never does */
 	struct stall_record records[STALL_CAPACITY];
 };
@@ -78,6 +79,7 @@ struct plant {
 	struct stall_log *log;
 	int log_file;                        /* memory of the log, to be sent to another process */
 	uint64_t aside_ns;                   /* of the stall that runs */
+	uint64_t first_delay_ns;             /* after set-up */
 	uint64_t last_end_ns, last_delay_ns; /* at the end of the stall before */
 	void *state;                         /* of the kind */
 	void *channel;                       /* of the place */

@@ -174,12 +174,14 @@ def main():
     plant = KINDS[kind](milliseconds, arguments.lib)
     stalls, times = [], []
     schedstat = Schedstat()
+    delay = schedstat.run_delay_ns()
     end = time.monotonic() + arguments.seconds
     while time.monotonic() < end:
         times.append(time.monotonic_ns())
         gpu.launch()
         if milliseconds:
             stalls.append(stall(plant, schedstat))
+    delay = schedstat.run_delay_ns() - delay
     busy = gpu.busy()
     plant.stop()
     planted, contended = settle(plant, busy, stalls)
@@ -188,7 +190,7 @@ def main():
     truth = {
         "workload": "planted.py", "expected_code": plant.code, "expected_role": "launcher", "simulated": True,
         "start_ns": start_ns, "end_ns": end_ns, "busy_ns": busy_ns, "idle_ns": end_ns - start_ns - busy_ns,
-        "planted_ns": planted, "contended_ns": contended, "steps": len(times), "step_ns": describe_steps(times),
+        "planted_ns": planted, "contended_ns": delay, "steps": len(times), "step_ns": describe_steps(times),
         "plants": [{"kind": kind, "place": "launcher", "ms": milliseconds, "code": plant.code, "role": "launcher",
                     "planted_ns": planted, "contended_ns": contended, "count": len(stalls), "dropped": 0}],
         "pids": [os.getpid()],

@@ -52,6 +52,8 @@ struct wire_header {
 	(1u << 2)                   /* the thread had not run again when recording ended; in_ns is that end  \
 	                             */
 #define WIRE_OFFCPU_WOKEN (1u << 3) /* sched_waking was seen: the wake and waker fields are valid */
+/* It could have run, but the CPU quota of its cgroup was used up: seen when it left the CPU or was woken. */
+#define WIRE_OFFCPU_THROTTLED (1u << 4)
 
 /*
  * One interval in which a tracked thread did not run: from the switch away from it to the switch back.

@@ -19,6 +19,19 @@
 #include "file.bpf.h"
 #include "stack.bpf.h"
 
+/*
+ * The CPU quota of the task's cgroup is used up. Since 6.18 the task itself is taken off the run queue and
+ * marked; before that its group's run queue was, and until then only the count of that tells.
+ */
+static __always_inline bool task_throttled(struct task_struct *task)
+{
+	if (bpf_core_field_exists(task->throttled) && task->throttled)
+		return true;
+	return bpf_core_field_exists(task->se.cfs_rq) &&
+	       bpf_core_field_exists(((struct cfs_rq *)0)->throttle_count) &&
+	       task->se.cfs_rq->throttle_count > 0;
+}
+
 static __always_inline void interval_open(void *context, struct thread_state *thread,
                                           struct task_struct *task, struct task_struct *next, bool runnable,
                                           __u32 state, __u64 now)
@@ -34,7 +47,7 @@ static __always_inline void interval_open(void *context, struct thread_state *th
 	thread->object = thread->file = 0;
 	if (runnable) {
 		/* It was interrupted anywhere: its stack says nothing about a wait. */
-		thread->flags = WIRE_OFFCPU_PREEMPTED;
+		thread->flags = WIRE_OFFCPU_PREEMPTED | (task_throttled(task) ? WIRE_OFFCPU_THROTTLED : 0);
 		thread->kstack = WIRE_NO_STACK;
 		thread->stack_bytes = 0;
 		return;
@@ -162,6 +175,8 @@ int sched_wakes(__u64 *context)
 	now = bpf_ktime_get_ns();
 	waker = bpf_get_current_task_btf();
 	number = task_syscall(waker, args);
+	if (task_throttled(task))
+		thread->flags |= WIRE_OFFCPU_THROTTLED;
 	thread->wake_ns = now;
 	thread->waker_tgid = task_tgid(waker);
 	thread->waker_tid = task_tid(waker);

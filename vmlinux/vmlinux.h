@@ -125,8 +125,13 @@ struct thread_info {
 	u32 status;
 };
 
+struct cfs_rq {
+	int throttle_count; /* CONFIG_CFS_BANDWIDTH */
+};
+
 struct sched_entity {
 	unsigned char sched_delayed; /* since 6.12 */
+	struct cfs_rq *cfs_rq;       /* CONFIG_FAIR_GROUP_SCHED */
 };
 
 struct signal_struct {
@@ -215,6 +220,7 @@ struct task_struct {
 	int on_rq;
 	struct sched_entity se;
 	int nr_cpus_allowed;
+	bool throttled; /* CONFIG_CFS_BANDWIDTH, since 6.18 */
 	int exit_code;
 	unsigned in_iowait : 1;
 	pid_t pid;

@@ -183,6 +183,17 @@ Test(attribute, preemption_is_contention_and_names_the_neighbour)
 	cr_assert_str_eq(timeline_top(&line)->detail.holder, "hog (300)");
 }
 
+Test(attribute, a_used_up_quota_is_not_contention)
+{
+	uint32_t neighbour = timeline_process(&line, 300, 0, "neighbour");
+
+	timeline_preempted(&line, main_thread, 12 * MS, 16 * MS, neighbour)->throttled = true;
+	end_gap();
+	timeline_analyse(&line);
+	assert_ns(CAUSE_SCHED_THROTTLED, ROLE_LAUNCHER, 4 * MS);
+	assert_ns(CAUSE_SCHED_CPU_CONTENTION, ROLE_LAUNCHER, 0);
+}
+
 Test(attribute, time_between_wake_and_run_is_contention_not_the_wait)
 {
 	uint32_t hog = timeline_process(&line, 300, 0, "hog");

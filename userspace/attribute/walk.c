@@ -74,6 +74,13 @@ static void blame_runnable(struct walk *walk, uint32_t thread, const struct offc
 	                             holder_tid ? CONFIDENCE_HIGH : CONFIDENCE_LOW);
 
 	leaf.state = LEAF_RUNNABLE;
+	if (offcpu->throttled) {
+		/* Whoever had the CPU then is not why it did not run. */
+		leaf.code = CAUSE_SCHED_THROTTLED;
+		leaf.confidence = CONFIDENCE_HIGH;
+		walk_emit(walk, leaf);
+		return;
+	}
 	if (!holder_tid && offcpu->next_tid)
 		holder_tid = offcpu->next_tid;
 	leaf.holder = model_thread_at(walk->model, holder_tid, offcpu->in_ns);

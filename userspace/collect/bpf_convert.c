@@ -24,7 +24,8 @@ static uint32_t convert_flags(uint32_t flags)
 	return (flags & WIRE_OFFCPU_PREEMPTED ? RECORD_OFFCPU_PREEMPTED : 0) |
 	       (flags & WIRE_OFFCPU_IOWAIT ? RECORD_OFFCPU_IOWAIT : 0) |
 	       (flags & WIRE_OFFCPU_OPEN ? RECORD_OFFCPU_OPEN : 0) |
-	       (flags & WIRE_OFFCPU_WOKEN ? RECORD_OFFCPU_WOKEN : 0);
+	       (flags & WIRE_OFFCPU_WOKEN ? RECORD_OFFCPU_WOKEN : 0) |
+	       (flags & WIRE_OFFCPU_THROTTLED ? RECORD_OFFCPU_THROTTLED : 0);
 }
 
 static int convert_offcpu(struct bpf_converter *converter, const struct wire_offcpu *wire,

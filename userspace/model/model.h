@@ -36,6 +36,7 @@ struct offcpu {
 	enum wait_kind wait; /* what it was blocked in */
 	enum wake_kind wake; /* what woke it */
 	bool preempted, open, woken;
+	bool throttled; /* while it was runnable its cgroup had no CPU quota left */
 	bool lost_before; /* at least one interval of the thread is missing just before this one */
 };
 

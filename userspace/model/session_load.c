@@ -232,6 +232,7 @@ static int load_offcpu(struct loader *loader, const struct record_offcpu *record
 	    .preempted = record->flags & RECORD_OFFCPU_PREEMPTED,
 	    .open = record->flags & RECORD_OFFCPU_OPEN,
 	    .woken = record->flags & RECORD_OFFCPU_WOKEN,
+	    .throttled = record->flags & RECORD_OFFCPU_THROTTLED,
 	    .lost_before = record->seq > seq + 1 && (seq || thread->start_ns),
 	};
 	memcpy(offcpu->args, record->args, sizeof(offcpu->args));

@@ -107,6 +107,7 @@ struct record_exit {
 #define RECORD_OFFCPU_IOWAIT    (1u << 1)
 #define RECORD_OFFCPU_OPEN      (1u << 2) /* still off CPU when recording ended */
 #define RECORD_OFFCPU_WOKEN     (1u << 3) /* wake and waker fields are valid */
+#define RECORD_OFFCPU_THROTTLED (1u << 4) /* the CPU quota of its cgroup was used up */
 
 /* One off-CPU interval of a thread: see struct wire_offcpu in bpf/events.h for the meaning of each field. */
 struct record_offcpu {

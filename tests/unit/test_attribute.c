@@ -2,7 +2,9 @@
 /* Each rule of attribution on a timeline small enough to check by hand. Gaps are [10 ms, 20 ms] unless said.
  */
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <linux/futex.h>
+#include <string.h>
 
 #include "timeline.h"
 
@@ -357,6 +359,30 @@ Test(attribute, another_process_is_certain_where_births_are_known)
 	timeline_analyse(&line);
 	assert_ns(CAUSE_HOST_USER_CODE, ROLE_PROCESS, 9 * MS);
 	cr_assert_eq(timeline_top(&line)->confidence, CONFIDENCE_HIGH);
+}
+
+/* Two processes share the GPU: from the view of one, the other's work is idle time with a cause of its own.
+ */
+Test(attribute, the_view_of_one_process_leaves_the_other_out)
+{
+	uint32_t other = timeline_process(&line, 300, 0, "other");
+	struct error error = {0};
+
+	timeline_sleep(&line, main_thread, 10 * MS + 100 * US, 19 * MS);
+	end_gap();
+	timeline_kernel(&line, other, 9 * MS, 10 * MS, 20 * MS);
+	/* Queued at 20.9 ms, behind the other's second kernel. */
+	timeline_kernel(&line, other, 20900 * US, 21 * MS, 26 * MS);
+	timeline_kernel(&line, main_thread, 20950 * US, 26 * MS, 27 * MS);
+	cr_assert_eq(model_finish(&line.model, &error), 0);
+	cr_assert_eq(model_keep_process(&line.model, MAIN, &error), 0);
+	cr_assert_eq(
+	    analysis_run(&line.analysis, &line.model, &(struct analysis_options){.device = -1}, &error), 0);
+	cr_assert_eq(line.analysis.devices.items[0].idle_ns, 15 * MS);
+	assert_ns(CAUSE_WAIT_SLEEP, ROLE_LAUNCHER, 9 * MS - 100 * US);
+	assert_ns(CAUSE_DEVICE_OTHER_PROCESS, ROLE_DEVICE, 5 * MS);
+	cr_assert_eq(model_keep_process(&line.model, 4711, &error), -ENOENT);
+	cr_assert_not_null(strstr(error.text, "4711"));
 }
 
 Test(attribute, a_launch_that_was_not_recorded_is_unknown)

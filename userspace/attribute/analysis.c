@@ -127,19 +127,6 @@ static void show_leaf(void *context, const struct leaf *leaf)
 		run->failed = true;
 }
 
-static bool gap_wanted(const struct device_run *run, const struct gap *gap)
-{
-	const struct device *device = &run->model->devices.items[run->device];
-	uint32_t process;
-
-	if (!run->options->pid)
-		return true;
-	if (gap->ended_by == MODEL_NONE)
-		return false;
-	process = device->ops.items[gap->ended_by].process;
-	return process != MODEL_NONE && run->model->processes.items[process].pid == run->options->pid;
-}
-
 static void blame_gap(struct device_run *run, const struct gap *gap)
 {
 	run->covered_ns = 0;
@@ -157,8 +144,6 @@ static void count_gaps(struct device_run *run, struct device_report *report)
 	array_for_each (gap, &run->gaps) {
 		uint64_t length = gap->end_ns - gap->start_ns;
 
-		if (!gap_wanted(run, gap))
-			continue;
 		tally_next_gap(run->tally);
 		blame_gap(run, gap);
 		/* attribution.md section 3: every nanosecond of a gap ends in exactly one leaf. */
@@ -202,8 +187,6 @@ static int show_gaps(struct device_run *run, struct device_report *report)
 
 		if (report->top_gaps.count == wanted)
 			break;
-		if (!gap_wanted(run, gap))
-			continue;
 		shown = array_add(&report->top_gaps);
 		if (!shown)
 			return -ENOMEM;

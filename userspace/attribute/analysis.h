@@ -163,7 +163,6 @@ struct analysis_options {
 	bool has_window;
 	uint64_t window_start_ns, window_end_ns; /* CLOCK_MONOTONIC, clips all devices */
 	int32_t device;                          /* only this one, -1 all */
-	uint32_t pid;                            /* only gaps ended by this process, 0 all */
 	uint32_t top_gaps;                       /* how many to keep a device; 0 means 10 */
 };
 

@@ -108,8 +108,8 @@ static bool is_inside_graph(const struct owner *owner, uint64_t from_ns)
 	return owner->launch->class == CUDA_GRAPH_LAUNCH && owner->launch->first_op_ns < from_ns;
 }
 
-/* Work was queued and the GPU did not take it. */
-static void blame_queued(struct owner *owner, uint64_t from_ns, uint64_t to_ns)
+/* Work was queued and the GPU, free of other processes that are looked at apart, did not take it. */
+static void blame_untaken(struct owner *owner, uint64_t from_ns, uint64_t to_ns)
 {
 	enum cause_code code = CAUSE_DEVICE_DEPENDENCY;
 	enum confidence confidence = CONFIDENCE_LOW;
@@ -131,6 +131,34 @@ static void blame_queued(struct owner *owner, uint64_t from_ns, uint64_t to_ns)
 		confidence = CONFIDENCE_MEDIUM;
 	}
 	walk_device(owner->walk, from_ns, to_ns, code, confidence);
+}
+
+/* Work was queued: where a process that the report leaves out had the GPU, that held it back. */
+static void blame_queued(struct owner *owner, uint64_t from_ns, uint64_t to_ns)
+{
+	size_t low = 0, high = owner->device->others.count;
+	const struct span *others = owner->device->others.items;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (others[middle].end_ns > from_ns)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	for (; low < owner->device->others.count && others[low].start_ns < to_ns; low++) {
+		uint64_t start = later(others[low].start_ns, from_ns);
+		uint64_t end = earlier(others[low].end_ns, to_ns);
+
+		if (start > from_ns)
+			blame_untaken(owner, from_ns, start);
+		if (end > start)
+			walk_device(owner->walk, start, end, CAUSE_DEVICE_OTHER_PROCESS, CONFIDENCE_HIGH);
+		from_ns = later(from_ns, end);
+	}
+	if (from_ns < to_ns)
+		blame_untaken(owner, from_ns, to_ns);
 }
 
 /* The launching call itself, from its entry (or the gap's start) to the start of the operation. */

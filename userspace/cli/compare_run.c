@@ -12,11 +12,13 @@
 static int measure_file(struct measurement *measurement, const struct compare_side *side, const char *path,
                         struct fail_check *check, struct error *error)
 {
-	struct analysis_options chosen = {.device = side->device, .pid = side->pid, .top_gaps = 1};
+	struct analysis_options chosen = {.device = side->device, .top_gaps = 1};
 	struct analysis analysis = {0};
 	struct model model = {0};
 	int err = load_model(&model, path, error);
 
+	if (!err && side->pid)
+		err = model_keep_process(&model, side->pid, error);
 	if (!err)
 		err = choose_window(&chosen, &model, &side->window, side->option, error);
 	if (!err)

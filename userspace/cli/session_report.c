@@ -91,14 +91,16 @@ static int print_html(const char *path, const struct model *model, const struct 
 
 int session_report_print(const char *path, const struct session_report_options *options, struct error *error)
 {
-	struct analysis_options chosen = {
-	    .device = options->device, .pid = options->pid, .top_gaps = options->html ? HTML_TOP_GAPS : 0};
+	struct analysis_options chosen = {.device = options->device,
+	                                  .top_gaps = options->html ? HTML_TOP_GAPS : 0};
 	struct analysis analysis = {0};
 	struct ranks_report ranks = {0};
 	struct model model = {0};
 	int err;
 
 	err = load_model(&model, path, error);
+	if (!err && options->pid)
+		err = model_keep_process(&model, options->pid, error);
 	if (!err)
 		err = choose_window(&chosen, &model, &options->window, "--window", error);
 	if (!err)

@@ -169,8 +169,10 @@ void model_free(struct model *model)
 	}
 	array_for_each (process, &model->processes)
 		array_free(&process->threads);
-	array_for_each (device, &model->devices)
+	array_for_each (device, &model->devices) {
 		array_free(&device->ops);
+		array_free(&device->others);
+	}
 	array_for_each (text, &model->owned)
 		free(*text);
 	array_free(&model->owned);

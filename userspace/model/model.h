@@ -36,7 +36,7 @@ struct offcpu {
 	enum wait_kind wait; /* what it was blocked in */
 	enum wake_kind wake; /* what woke it */
 	bool preempted, open, woken;
-	bool throttled; /* while it was runnable its cgroup had no CPU quota left */
+	bool throttled;   /* while it was runnable its cgroup had no CPU quota left */
 	bool lost_before; /* at least one interval of the thread is missing just before this one */
 };
 
@@ -157,6 +157,9 @@ struct device {
 	struct {
 		ARRAY(struct gpu_op)
 	} ops; /* by start, then in file order */
+	struct {
+		ARRAY(struct span)
+	} others; /* where operations of processes left out by model_keep_process ran: disjoint, by start */
 };
 
 /* A stretch in which records of some kind are missing. */
@@ -267,6 +270,12 @@ uint32_t model_new_process(struct model *model, uint32_t pid, uint32_t parent);
 uint32_t model_new_thread(struct model *model, uint32_t pid, uint32_t tid, uint64_t start_ns);
 int model_add_symbol(struct model *model, const struct symbol *symbol);
 int model_finish(struct model *model, struct error *error);
+
+/*
+ * Leaves the GPU operations of one process, so that the rest of the time is idle as that process sees it.
+ * Threads and calls of the others stay: they may be why it waited. -ENOENT if there is no such process.
+ */
+int model_keep_process(struct model *model, uint32_t pid, struct error *error);
 
 /* "" for id 0 or an unknown one. */
 const char *model_string(const struct model *model, uint32_t id);

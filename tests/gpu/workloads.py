@@ -109,7 +109,7 @@ def one_workload(args, budget, script, result):
     truth = result["truth"]
     (folder / "truth.json").write_text(json.dumps(truth, indent=1) + "\n")
     options = harness.window_of(truth)
-    # Where another process shares the GPU, only the gaps that this one ends are its own.
+    # Where another process shares the GPU, this one is judged by the GPU as it sees it.
     options += ["--pid", str(truth["pid"])] if truth.get("peer") else []
     text = harness.run([args.whyidle, "report", session, *options], harness.REPORT_LIMIT_S, folder, "report-text")
     told, result["report"] = harness.report(args.whyidle, folder, options)

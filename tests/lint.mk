@@ -7,10 +7,10 @@ clang_tool    = $(shell for program in $(1)-$(CLANG_TOOLS) $(1); do \
 LINT_FORMAT  := $(call clang_tool,clang-format)
 LINT_TIDY    := $(call clang_tool,clang-tidy)
 LINT_SHELL   := $(shell command -v shellcheck 2>/dev/null)
-LINT_C       := $(sort $(wildcard $(foreach depth,* */* */*/* */*/*/*,$(depth:%=%.c) $(depth:%=%.h))))
+LINT_C       := $(sort $(wildcard $(foreach depth,* */* */*/* */*/*/* */*/*/*/*,$(depth:%=%.c) $(depth:%=%.h))))
 LINT_C       := $(filter-out build%,$(LINT_C))
 LINT_SCRIPTS := .ci/deps .ci/run $(sort $(wildcard tests/*.sh tests/*/*.sh))
-LINT_PYTHON  := $(sort $(wildcard tests/*/*.py tests/*/*/*.py))
+LINT_PYTHON  := $(sort $(wildcard tests/*/*.py tests/*/*/*.py tests/*/*/*/*.py))
 # The program, the bridge and the simulated GPU; each in a run of its own, for the analyzer takes state along.
 TIDY_SOURCES := $(filter userspace/% cupti_bridge/% tests/sim/%,$(filter %.c,$(LINT_C)))
 TIDY_STAMPS  := $(TIDY_SOURCES:%=$(BUILD)/lint/%.tidy)

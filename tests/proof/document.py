@@ -227,6 +227,10 @@ def text_of(summary):
     yield ""
 
 
+def read(folder):
+    return json.loads(pathlib.Path(folder, "proof.json").read_text(encoding="utf-8"))
+
+
 def write(folder, summary):
     """Both files; what `make proof-gpu` has written into them stays."""
     folder = pathlib.Path(folder)

@@ -13,8 +13,8 @@
  *	plants        kind, place, ms, code, role, planted_ns, contended_ns, count (stalls) of each
  *	step_ns       time from launch to launch, averaged over STRIDE steps: median, p25, p75, mean, count
  *
- * and its contended_ns is the time in which the launcher or who runs a plant wanted a CPU and had none, in
- *the whole loop, but for what is planted.
+ * and its contended_ns is the time in which the launcher or who runs a plant wanted a CPU and had none,
+ * in the whole loop, but for what is planted.
  */
 #include <inttypes.h>
 #include <stdlib.h>

@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import platform
+import subprocess
 
 TARGETS = {
     "singles_top_ok": (0.98, "singles of 1 ms and more: top cause and role right"),
@@ -60,6 +61,16 @@ def matrix_of(verdicts):
     return matrix
 
 
+def commit():
+    """Of the sources, with a + if they were changed since; None outside a repository."""
+    def git(*words):
+        done = subprocess.run(["git", "-C", str(pathlib.Path(__file__).parent), *words], capture_output=True, text=True,
+                              check=False)
+        return done.stdout.strip() if done.returncode == 0 else None
+    name = git("rev-parse", "--short", "HEAD")
+    return name and name + ("+" if git("status", "--porcelain", "--untracked-files=no") else "")
+
+
 def machine():
     model = next((text.partition(":")[2].strip() for text in pathlib.Path("/proc/cpuinfo").read_text().splitlines()
                   if text.startswith("model name")), platform.machine())
@@ -97,7 +108,7 @@ def summarise(proof, took, seconds):
         "edge_recall": None,
         "missing": {},
         "failures": proof.failures, "skipped": proof.skipped,
-        "machine": machine(), "seconds_a_run": float(seconds), "took_s": round(took),
+        "commit": commit(), "machine": machine(), "seconds_a_run": float(seconds), "took_s": round(took),
         "confusion_ns": matrix_of(quiet.values()),
         "runs": {"singles": singles, "doubles": doubles, "nulls": nulls},
     }
@@ -185,7 +196,8 @@ def text_of(summary):
     yield ""
     yield (f"{summary['singles']} single plants, {summary['doubles']} pairs of plants, {summary['nulls']} healthy "
            f"loops, {summary['seconds_a_run']:g} s each, {summary['took_s'] / 60:.0f} min in all, on "
-           f"{about['cpus']} CPUs ({about['cpu']}), {about['memory_gib']} GiB, Linux {about['kernel']}.")
+           f"{about['cpus']} CPUs ({about['cpu']}), {about['memory_gib']} GiB, Linux {about['kernel']}, "
+           f"commit {summary['commit']}.")
     yield ""
     yield "Again: `make proof` (root); a part of it: `make proof PROOF=\"-k disk\"`."
     yield ""
@@ -213,7 +225,7 @@ def text_of(summary):
     yield ""
     yield "## Every run"
     yield ""
-    yield "Bold: wrong. Gain is per step; *measured* is the difference to the same loop without the plant."
+    yield "Bold: wrong. Gain is per step; *measured* is the difference to the same loop without the plant, less what the plant's\nown code cost beside it."
     yield ""
     yield from table(("plant", "top cause", "planted", "reported", "gain measured", "gain predicted"),
                      [*run_rows(runs["singles"]), *run_rows(runs["doubles"])])

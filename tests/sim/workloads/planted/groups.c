@@ -46,7 +46,8 @@ static void start_pool(struct plant *plant, uint64_t others_ns)
 	for (int i = 0; i < POOL; i++) {
 		int down[2], up[2];
 
-		check(!pipe(down) && !pipe(up), "pipe");
+		check(!pipe(down), "pipe");
+		check(!pipe(up), "pipe");
 		pool->workers[i] = fork_named("worker");
 		if (!pool->workers[i])
 			pool_worker(i ? others_ns : POOL * plant->duration_ns, down[0], up[1]);
@@ -110,7 +111,8 @@ static void open_server(struct plant *plant)
 	struct server *server = calloc(1, sizeof(*server));
 	struct sockaddr_un address;
 
-	check(server && plant->clients, "a server without --socket");
+	check(server, "calloc");
+	check(plant->clients, "a server without --socket");
 	plant->state = server;
 	if (!plant->duration_ns)
 		return;

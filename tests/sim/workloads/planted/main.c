@@ -10,7 +10,7 @@
  * synchronises in every step instead. With --null nothing is planted and the noise goes on beside the loop.
  *
  * The truth file has, beside the members that common_workload.h describes,
- *	plants        kind, place, ms, code, role, planted_ns, contended_ns, count (stalls) of each
+ *	plants        kind, place, ms, code, role, count (stalls) of each, and what plant_settle says
  *	step_ns       time from launch to launch, averaged over STRIDE steps: median, p25, p75, mean, count
  *
  * and its contended_ns is the time in which the launcher or who runs a plant wanted a CPU and had none,
@@ -133,25 +133,24 @@ static void describe(struct workload *workload, const struct options *options, s
 	                        n ? (double)(last - first) / (double)(n * STRIDE) : 0.0, n);
 	for (size_t i = 0; i < options->plant_count; i++) {
 		const struct plant *plant = &options->plants[i];
-		uint64_t planted, contended;
+		struct settlement sum = plant_settle(plant, workload);
 
-		plant_settle(plant, workload, &planted, &contended);
-		workload->planted_ns += planted;
+		workload->planted_ns += sum.planted_ns;
 		if (plant->place != PLACE_LAUNCHER)
 			workload->contended_ns += plant->log->delay_ns;
 		if (plant->kind->measure == MEASURE_DELAYED)
 			workload->contended_ns -=
-			    planted < workload->contended_ns ? planted : workload->contended_ns;
+			    sum.planted_ns < workload->contended_ns ? sum.planted_ns : workload->contended_ns;
 		used += (size_t)snprintf(
 		    text + used, size - used,
 		    "%s{\"kind\": \"%s\", \"place\": \"%s\", \"ms\": %g, \"code\": \"%s\", \"role\": "
 		    "\"%s\", "
-		    "\"planted_ns\": %" PRIu64 ", \"contended_ns\": %" PRIu64
+		    "\"planted_ns\": %" PRIu64 ", \"contended_ns\": %" PRIu64 ", \"beside_ns\": %" PRIu64
 		    ", \"count\": %u, \"dropped\": %u}",
 		    i ? ", " : "", plant->kind->name, place_name(plant->place),
 		    (double)plant->duration_ns / 1e6, plant->kind->code,
-		    plant->kind->role ? plant->kind->role : place_name(plant->place), planted, contended,
-		    plant->log->count, plant->log->dropped);
+		    plant->kind->role ? plant->kind->role : place_name(plant->place), sum.planted_ns,
+		    sum.contended_ns, sum.beside_ns, plant->log->count, plant->log->dropped);
 		check(used < size, "room for the truth");
 		if (plant->place != PLACE_LAUNCHER)
 			workload_add_thread(workload, plant->log->pid, plant->log->tid, "runner",
@@ -160,10 +159,31 @@ static void describe(struct workload *workload, const struct options *options, s
 	snprintf(text + used, size - used, "]");
 }
 
+/* What has to happen before CUDA is initialised. */
+static void prepare_plants(struct options *options, struct workload *workload, struct gpu_step *step)
+{
+	for (size_t i = 0; i < options->plant_count; i++) {
+		struct plant *plant = &options->plants[i];
+
+		plant->scratch = options->scratch;
+		plant->cgroup = options->cgroup;
+		plant->clients = options->socket_path;
+		plant->step = step;
+		plant_log_create(plant);
+		if (plant->kind->configure)
+			plant->kind->configure(plant);
+		if (!i) {
+			workload->expected_code = plant->kind->code;
+			workload->expected_role =
+			    plant->kind->role ? plant->kind->role : place_name(plant->place);
+		}
+	}
+}
+
 int main(int argc, char **argv)
 {
 	struct options options = {.gpu_ns = 100000};
-	struct step_log log = {.times = malloc(MAX_STEPS * sizeof(*log.times))};
+	struct step_log log = {0};
 	struct workload workload;
 	struct gpu_step step;
 	uint64_t delay;
@@ -177,24 +197,9 @@ int main(int argc, char **argv)
 	/* Whoever started this may be gone before a stall that never ends. */
 	alarm((unsigned int)(3 * workload.seconds) + 30);
 	workload_name_self(&workload, "launcher", "launcher");
+	log.times = malloc(MAX_STEPS * sizeof(*log.times));
 	check(log.times, "malloc");
-	if (options.plant_count) {
-		const struct plant *first = &options.plants[0];
-
-		workload.expected_code = first->kind->code;
-		workload.expected_role = first->kind->role ? first->kind->role : place_name(first->place);
-	}
-	for (size_t i = 0; i < options.plant_count; i++) {
-		struct plant *plant = &options.plants[i];
-
-		plant->scratch = options.scratch;
-		plant->cgroup = options.cgroup;
-		plant->clients = options.socket_path;
-		plant->step = &step;
-		plant_log_create(plant);
-		if (plant->kind->configure)
-			plant->kind->configure(plant);
-	}
+	prepare_plants(&options, &workload, &step);
 	gpu_step_create(&step, "_Z12train_kernelPfS_i", options.gpu_ns, 1);
 	for (size_t i = 0; i < options.plant_count; i++)
 		plant_start(&options.plants[i], options.socket_path);
@@ -209,5 +214,6 @@ int main(int argc, char **argv)
 	describe(&workload, &options, &log);
 	for (size_t i = 0; i < options.plant_count; i++)
 		plant_stop(&options.plants[i]);
+	free(log.times);
 	return workload_end(&workload);
 }

@@ -9,7 +9,7 @@
 #include "tests/sim/workloads/planted/planted.h"
 
 #define PLACES      (1u << PLACE_LAUNCHER | 1u << PLACE_WORKER)
-#define PAGE_BYTES  4096
+#define PAGE_BYTES  ((size_t)4096)
 #define CHUNK_BYTES (256 * PAGE_BYTES)
 
 /* Touches fresh pages for so long; making and unmaking the mappings is not counted. */

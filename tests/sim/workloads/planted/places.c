@@ -144,6 +144,7 @@ static __attribute__((noinline)) void runner_stall(struct plant *plant)
 
 	if (!plant->duration_ns)
 		return;
+	record.begun_ns = now_ns();
 	if (plant->kind->prepare)
 		plant->kind->prepare(plant);
 	plant->aside_ns = 0;
@@ -226,7 +227,8 @@ static void worker_start(struct plant *plant, struct channel *channel)
 {
 	int down[2], up[2];
 
-	check(!pipe(down) && !pipe(up), "pipe");
+	check(!pipe(down), "pipe");
+	check(!pipe(up), "pipe");
 	channel->child = fork_named("worker");
 	if (!channel->child) {
 		close(down[1]);

@@ -35,6 +35,7 @@ enum measure {
 };
 
 struct stall_record {
+	uint64_t begun_ns; /* when the runner turned to it, before it prepared */
 	uint64_t start_ns, end_ns;
 	uint64_t cpu_ns, delay_ns; /* of the runner: CPU time, and runnable without a CPU */
 	uint64_t aside_ns;         /* part of cpu_ns that serves the plant but is not what it plants */
@@ -104,8 +105,12 @@ int plant_serve(const char *socket_path);
 int ask_for_work(const char *socket_path, uint64_t every_ns);
 
 /* truth.c */
-void plant_settle(const struct plant *plant, const struct workload *workload, uint64_t *planted_ns,
-                  uint64_t *contended_ns);
+struct settlement {
+	uint64_t planted_ns;   /* idle time that is the plant's doing */
+	uint64_t contended_ns; /* idle time in the stalls in which the runner had no CPU */
+	uint64_t beside_ns;    /* all other idle time that would not be there without the plant's code */
+};
+struct settlement plant_settle(const struct plant *plant, const struct workload *workload);
 
 /* Kinds by subject; each table ends with a NULL name. */
 extern const struct plant_kind kinds_of_running[], kinds_of_waiting[], kinds_of_storage[], kinds_of_memory[],

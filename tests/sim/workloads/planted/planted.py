@@ -145,13 +145,15 @@ def stall(plant, schedstat):
 
 
 def settle(plant, busy, stalls):
-    planted = contended = 0
+    planted = contended = beside = 0
     for start, end, cpu, delay in stalls:
         idle = idle_within(busy, start, end)
         delay = min(delay, idle)
-        planted += max(idle - delay - (cpu if plant.blocks else 0), 0)
+        part = max(idle - delay - (cpu if plant.blocks else 0), 0)
+        planted += part
+        beside += idle - part
         contended += delay
-    return planted, contended
+    return planted, contended, beside
 
 
 def describe_steps(times):
@@ -184,7 +186,7 @@ def main():
     delay = schedstat.run_delay_ns() - delay
     busy = gpu.busy()
     plant.stop()
-    planted, contended = settle(plant, busy, stalls)
+    planted, contended, beside = settle(plant, busy, stalls)
     busy_ns = sum(e - s for s, e in busy)
     start_ns, end_ns = busy[0][0], busy[-1][1]
     truth = {
@@ -192,7 +194,7 @@ def main():
         "start_ns": start_ns, "end_ns": end_ns, "busy_ns": busy_ns, "idle_ns": end_ns - start_ns - busy_ns,
         "planted_ns": planted, "contended_ns": delay, "steps": len(times), "step_ns": describe_steps(times),
         "plants": [{"kind": kind, "place": "launcher", "ms": milliseconds, "code": plant.code, "role": "launcher",
-                    "planted_ns": planted, "contended_ns": contended, "count": len(stalls), "dropped": 0}],
+                    "planted_ns": planted, "contended_ns": contended, "beside_ns": beside, "count": len(stalls), "dropped": 0}],
         "pids": [os.getpid()],
         "threads": [{"pid": os.getpid(), "tid": threading.get_native_id(), "name": "python3", "role": "launcher"}],
     }

@@ -24,7 +24,7 @@ struct storage {
 static struct storage *open_scratch(struct plant *plant, int flags)
 {
 	struct storage *storage = calloc(1, sizeof(*storage));
-	struct stat status;
+	struct stat status = {0};
 
 	check(storage, "calloc");
 	check(plant->scratch, "a plant on storage without --scratch");

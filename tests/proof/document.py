@@ -225,7 +225,8 @@ def text_of(summary):
     yield ""
     yield "## Every run"
     yield ""
-    yield "Bold: wrong. Gain is per step; *measured* is the difference to the same loop without the plant, less what the plant's\nown code cost beside it."
+    yield "Bold: wrong. Gain is per step; *measured* is the difference to the same loop without the plant, less what"
+    yield "the plant's own code cost beside it."
     yield ""
     yield from table(("plant", "top cause", "planted", "reported", "gain measured", "gain predicted"),
                      [*run_rows(runs["singles"]), *run_rows(runs["doubles"])])

@@ -10,7 +10,7 @@ import shutil
 import sys
 
 from harness import Skip, limit, needs
-from test_export import HOSTILE, SAMPLES, export, hostile_trace, load_chrome, report_of
+from test_export import DATA, HOSTILE, SAMPLES, export, hostile_trace, load_chrome, report_of
 
 HERE = pathlib.Path(__file__).resolve().parent
 SLICE_BEGIN, SLICE_END, INSTANT, COUNTER = 1, 2, 3, 4
@@ -329,3 +329,14 @@ def test_hostile_names(ctx):
     for name in HOSTILE:
         if not name.startswith("right"):
             assert name in kernels and name in frames, name[:60]
+
+
+@limit(300)
+def test_reference_traces(ctx):
+    """Several processes and GPUs, scheduler rows of nsys, HIP, graphs."""
+    wanted = ("nsys/h100-2gpu-2process.sqlite", "nsys/rtx3080-tiny.sqlite", "kineto/mi250-minitoy.json.gz",
+              "kineto/mi300x-sglang-decode-graph.json.gz", "kineto/b200-eager.json.gz")
+    if not all((DATA / name).exists() for name in wanted):
+        raise Skip(f"no reference traces in {DATA}")
+    for name in wanted:
+        check_all(ctx, DATA / name)

@@ -73,13 +73,6 @@ struct state_row {
 	const struct thread *thread;
 };
 
-static const char *comm_at(const struct model *model, uint32_t tid, uint64_t time_ns)
-{
-	uint32_t index = model_thread_at(model, tid, time_ns);
-
-	return index == MODEL_NONE ? "" : model_string(model, model->threads.items[index].comm);
-}
-
 static void put_wait(struct chrome *chrome, const struct offcpu *offcpu)
 {
 	const char *syscall = syscall_name(offcpu->syscall);
@@ -91,7 +84,8 @@ static void put_wait(struct chrome *chrome, const struct offcpu *offcpu)
 		return;
 	chrome_string(chrome, "woken by", wake_kind_name(offcpu->wake));
 	if (offcpu->waker_tid)
-		chrome_thread(chrome, "waker", comm_at(chrome->model, offcpu->waker_tid, offcpu->wake_ns),
+		chrome_thread(chrome, "waker",
+		              thread_comm_at(chrome->model, offcpu->waker_tid, offcpu->wake_ns),
 		              offcpu->waker_tid);
 }
 
@@ -113,7 +107,7 @@ static int put_state(void *context, const struct state_span *span)
 	} else if (span->state == STATE_RUNNABLE) {
 		if (offcpu->preempted)
 			chrome_thread(chrome, "preempted by",
-			              comm_at(chrome->model, offcpu->next_tid, offcpu->out_ns),
+			              thread_comm_at(chrome->model, offcpu->next_tid, offcpu->out_ns),
 			              offcpu->next_tid);
 		chrome_number(chrome, "cpu", offcpu->in_cpu);
 	}

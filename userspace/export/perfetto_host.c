@@ -159,13 +159,6 @@ struct state_row {
 	uint64_t first_flow; /* of the thread's first interval */
 };
 
-static const char *comm_at(const struct model *model, uint32_t tid, uint64_t time_ns)
-{
-	uint32_t index = model_thread_at(model, tid, time_ns);
-
-	return index == MODEL_NONE ? "" : model_string(model, model->threads.items[index].comm);
-}
-
 static void put_wait(struct perfetto *perfetto, const struct offcpu *offcpu)
 {
 	perfetto_word(perfetto, "syscall", syscall_name(offcpu->syscall));
@@ -175,7 +168,7 @@ static void put_wait(struct perfetto *perfetto, const struct offcpu *offcpu)
 	perfetto_word(perfetto, "woken by", wake_kind_name(offcpu->wake));
 	if (offcpu->waker_tid)
 		perfetto_thread(perfetto, "waker",
-		                comm_at(perfetto->model, offcpu->waker_tid, offcpu->wake_ns),
+		                thread_comm_at(perfetto->model, offcpu->waker_tid, offcpu->wake_ns),
 		                offcpu->waker_tid);
 }
 
@@ -196,7 +189,7 @@ static int put_state(void *context, const struct state_span *span)
 	} else if (span->state == STATE_RUNNABLE) {
 		if (offcpu->preempted)
 			perfetto_thread(perfetto, "preempted by",
-			                comm_at(perfetto->model, offcpu->next_tid, offcpu->out_ns),
+			                thread_comm_at(perfetto->model, offcpu->next_tid, offcpu->out_ns),
 			                offcpu->next_tid);
 		perfetto_number(perfetto, "cpu", offcpu->in_cpu);
 		if (waker_of(perfetto->model, offcpu) != MODEL_NONE)

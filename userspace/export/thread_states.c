@@ -65,3 +65,10 @@ int thread_states_visit(const struct model *model, const struct thread *thread,
 		rc = show(&walk, from, to, thread->lost_at_end ? STATE_NOT_RECORDED : STATE_RUNNING, NULL);
 	return rc;
 }
+
+const char *thread_comm_at(const struct model *model, uint32_t tid, uint64_t time_ns)
+{
+	uint32_t index = model_thread_at(model, tid, time_ns);
+
+	return index == MODEL_NONE ? "" : model_string(model, model->threads.items[index].comm);
+}

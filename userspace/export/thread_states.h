@@ -30,4 +30,7 @@ const char *thread_state_name(enum thread_state state); /* "running", … */
 /* "task", "timer" …: what woke a thread. */
 const char *wake_kind_name(enum wake_kind kind);
 
+/* Name of the thread that had this tid at a time, "" if there is none. */
+const char *thread_comm_at(const struct model *model, uint32_t tid, uint64_t time_ns);
+
 #endif

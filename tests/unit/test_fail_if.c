@@ -153,10 +153,12 @@ Test(fail_if, held_against_an_analysis)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		char *said = NULL;
 
-		cr_assert_eq(exceeded(&analysis, cases[i].text, &said), cases[i].exceeded, "%s", cases[i].text);
+		cr_assert_eq(exceeded(&analysis, cases[i].text, &said), cases[i].exceeded, "%s",
+		             cases[i].text);
 		cr_assert_eq(strlen(said) > 0, cases[i].exceeded > 0);
 		if (cases[i].exceeded)
-			cr_assert(strstr(said, cases[i].text) && strchr(said, '\n') == said + strlen(said) - 1,
+			cr_assert(strstr(said, cases[i].text) &&
+			              strchr(said, '\n') == said + strlen(said) - 1,
 			          "one line: %s", said);
 		free(said);
 	}

@@ -122,6 +122,23 @@ static bool is_candidate(const struct model *model, const struct scope *scope, s
 	return is_step_name(name, *length);
 }
 
+/* The family of an annotation, made if need be; NULL if memory ran out. */
+static struct family *family_of(struct families *families, const struct model *model, uint32_t thread,
+                                const struct scope *scope, size_t length)
+{
+	uint64_t key = family_key(thread, model_string(model, scope->name), length);
+	struct family *family;
+	uint32_t at;
+
+	if (families->items && index_map_get(&families->by_key, key, &at))
+		return &families->items[at];
+	family = array_add(families);
+	if (!family || index_map_put(&families->by_key, key, (uint32_t)families->count - 1))
+		return NULL;
+	*family = (struct family){.thread = thread, .name = scope->name};
+	return family;
+}
+
 static int find_families(struct families *families, const struct model *model)
 {
 	size_t length;
@@ -131,20 +148,12 @@ static int find_families(struct families *families, const struct model *model)
 
 		array_for_each (scope, &model->threads.items[t].scopes) {
 			struct family *family;
-			uint64_t key;
-			uint32_t at;
 
 			if (!is_candidate(model, scope, &length))
 				continue;
-			key = family_key(t, model_string(model, scope->name), length);
-			if (!index_map_get(&families->by_key, key, &at)) {
-				at = (uint32_t)families->count;
-				family = array_add(families);
-				if (!family || index_map_put(&families->by_key, key, at))
-					return -ENOMEM;
-				*family = (struct family){.thread = t, .name = scope->name};
-			}
-			family = &families->items[at];
+			family = family_of(families, model, t, scope, length);
+			if (!family)
+				return -ENOMEM;
 			family->ns += scope->end_ns - scope->start_ns;
 			family->count++;
 		}

@@ -17,7 +17,7 @@
 #define COLUMN_AMOUNT 11
 #define COLUMN_NOISE  12
 
-#define AMOUNT (2 * FORMAT_FIGURE)
+#define AMOUNT 48 /* bytes that any figure fits in, also a signed one */
 
 struct page {
 	FILE *out;

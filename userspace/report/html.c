@@ -175,6 +175,7 @@ static char *make_extra(struct page *page)
 	return text;
 }
 
+/* Nothing in it can fail but for want of memory. */
 static int make_page(struct page *page, const struct ranks_report *ranks, struct error *error)
 {
 	const struct device_report *device;
@@ -182,18 +183,18 @@ static int make_page(struct page *page, const struct ranks_report *ranks, struct
 	page->lists.kinds = json_array();
 	page->lists.threads = json_array();
 	if (!page->lists.kinds || !page->lists.threads)
-		return error_no_memory(error);
+		return -ENOMEM;
 	array_for_each (device, &page->analysis->devices) {
 		struct html_gaps *gaps = array_add(&page->gaps);
 
 		if (!gaps || html_gaps_make(gaps, &page->lists, page->model, device))
-			return error_no_memory(error);
+			return -ENOMEM;
 	}
 	page->report = report_text_json(page->analysis, ranks, error);
 	page->answer = text_of(page->analysis, true);
 	page->plain = text_of(page->analysis, false);
 	page->extra = page->answer ? make_extra(page) : NULL;
-	return page->report && page->plain && page->extra ? 0 : error_no_memory(error);
+	return page->report && page->plain && page->extra ? 0 : -ENOMEM;
 }
 
 static void put_page(FILE *out, const struct page *page)
@@ -234,7 +235,9 @@ int report_html(FILE *out, const struct model *model, const struct analysis *ana
 	struct html_gaps *gaps;
 	int err = make_page(&page, ranks, error);
 
-	if (!err) {
+	if (err) {
+		error_no_memory(error);
+	} else {
 		put_page(out, &page);
 		if (fflush(out) || ferror(out))
 			err = error_set(error, -EIO, "cannot write the HTML report: %s", strerror(errno));

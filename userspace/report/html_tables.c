@@ -8,7 +8,7 @@
 #include "report/html_parts.h"
 
 #define ROWS_MOST  300 /* of a table; the rest is summed up in one row */
-#define AROUND_OPS 60 /* operations, and calls, shown around a gap */
+#define AROUND_OPS 60  /* operations, and calls, shown around a gap */
 
 struct row {
 	const char *name; /* borrowed, or `text` */
@@ -22,25 +22,33 @@ struct table {
 	bool failed;
 };
 
-static void table_add(struct table *table, const char *name, bool copy, uint64_t ns, uint64_t bytes)
+/* The row of a name, made if need be; NULL if memory ran out. */
+static struct row *table_row(struct table *table, const char *name, bool copy)
 {
 	uint64_t key = hash_bytes(name, strlen(name));
 	struct row *row;
 	uint32_t at;
 
-	if (!index_map_get(&table->by_name, key, &at)) {
-		at = (uint32_t)table->count;
-		row = array_add(table);
-		if (!row || index_map_put(&table->by_name, key, at)) {
-			table->failed = true;
-			return;
-		}
-		row->least_ns = UINT64_MAX;
-		row->name = copy ? NULL : name;
-		if (copy)
-			snprintf(row->text, sizeof(row->text), "%s", name);
+	if (table->items && index_map_get(&table->by_name, key, &at))
+		return &table->items[at];
+	row = array_add(table);
+	if (!row || index_map_put(&table->by_name, key, (uint32_t)table->count - 1))
+		return NULL;
+	row->least_ns = UINT64_MAX;
+	row->name = copy ? NULL : name;
+	if (copy)
+		snprintf(row->text, sizeof(row->text), "%s", name);
+	return row;
+}
+
+static void table_add(struct table *table, const char *name, bool copy, uint64_t ns, uint64_t bytes)
+{
+	struct row *row = table_row(table, name, copy);
+
+	if (!row) {
+		table->failed = true;
+		return;
 	}
-	row = &table->items[at];
 	row->count++;
 	row->ns += ns;
 	row->bytes += bytes;

@@ -3,6 +3,7 @@
  * What a thread on the CPU is blamed for: CUPTI's own cost, the class of the CUDA call it is in, or the code
  * it runs, split by the cpu-clock samples in it.
  */
+#include "attribute/detail.h"
 #include "attribute/thread_state.h"
 #include "base/number.h"
 
@@ -61,6 +62,8 @@ static void run_sampled(struct walk *walk, uint32_t thread, const struct sample 
 {
 	struct leaf leaf = walk_leaf(walk, thread, from_ns, to_ns, code_cause(walk, thread), CONFIDENCE_HIGH);
 
+	if (sample)
+		leaf_take_stack(&leaf, walk->model, sample->ustack);
 	switch (sample ? sample->kind : SAMPLE_USER) {
 	case SAMPLE_FAULT:
 		leaf.code = CAUSE_MEMORY_MINOR_FAULT;

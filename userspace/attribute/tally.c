@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "attribute/tally.h"
 
+#include "attribute/detail.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -11,6 +13,7 @@
 struct part {
 	struct leaf leaf; /* a representative one; times and chain mean nothing */
 	uint64_t ns;
+	size_t common; /* bytes of its path that are the same in all leaves of the part */
 };
 
 struct thread_share {
@@ -80,13 +83,28 @@ void tally_next_gap(struct tally *tally)
 
 static uint64_t part_key(const struct leaf *leaf)
 {
-	const uint64_t fields[] = {
-	    (uint64_t)leaf->syscall, leaf->path, leaf->function, leaf->lock, leaf->holder, leaf->python};
+	const uint64_t fields[] = {(uint64_t)leaf->syscall, leaf->function, leaf->lock, leaf->holder,
+	                           leaf->python};
 
 	return hash_bytes(fields, sizeof(fields));
 }
 
-static bool add_part(struct bucket *bucket, const struct leaf *leaf, uint64_t ns)
+/* One line of code reads many files: what their paths have in common, up to a folder, is what it reads. */
+static void join_path(const struct model *model, struct part *part, uint32_t path)
+{
+	const char *own = model_string(model, part->leaf.path), *other = model_string(model, path);
+	size_t length = 0;
+
+	if (path == part->leaf.path)
+		return;
+	for (size_t i = 0; i < part->common && own[i] == other[i] && own[i]; i++) {
+		if (own[i] == '/')
+			length = i + 1;
+	}
+	part->common = length;
+}
+
+static bool add_part(const struct model *model, struct bucket *bucket, const struct leaf *leaf, uint64_t ns)
 {
 	uint64_t key = part_key(leaf);
 	struct part *part;
@@ -101,9 +119,11 @@ static bool add_part(struct bucket *bucket, const struct leaf *leaf, uint64_t ns
 		if (!part || index_map_put(&bucket->part_by_key, key, bucket->parts.count - 1))
 			return false;
 		part->leaf = *leaf;
+		part->common = strlen(model_string(model, leaf->path));
 		at = bucket->parts.count - 1;
 	}
 	bucket->parts.items[at].ns += ns;
+	join_path(model, &bucket->parts.items[at], leaf->path);
 	return true;
 }
 
@@ -128,7 +148,7 @@ void tally_leaf(struct tally *tally, uint32_t launcher, const struct leaf *leaf)
 {
 	struct bucket *bucket = &tally->buckets[leaf->code][leaf->role];
 	uint64_t ns = leaf->end_ns - leaf->start_ns;
-	bool ok = add_part(bucket, leaf, ns);
+	bool ok = add_part(tally->model, bucket, leaf, ns);
 
 	bucket->ns += ns;
 	bucket->by_confidence[leaf->confidence] += ns;
@@ -163,37 +183,6 @@ const char *analysis_text(struct analysis *analysis, const char *format, ...)
 	}
 	*slot = text;
 	return text;
-}
-
-int leaf_describe(struct analysis *analysis, const struct model *model, const struct leaf *leaf,
-                  struct cause_detail *detail)
-{
-	*detail = (struct cause_detail){0};
-	if (leaf->syscall >= 0) {
-		detail->syscall = analysis_text(analysis, "%s", syscall_name(leaf->syscall));
-		if (!detail->syscall)
-			return -ENOMEM;
-	}
-	if (leaf->path)
-		detail->path = model_string(model, leaf->path);
-	if (leaf->function)
-		detail->function = model_string(model, leaf->function);
-	if (leaf->python)
-		detail->python = model_string(model, leaf->python);
-	if (leaf->lock) {
-		detail->lock = analysis_text(analysis, "futex 0x%" PRIx64, leaf->lock);
-		if (!detail->lock)
-			return -ENOMEM;
-	}
-	if (leaf->holder != MODEL_NONE) {
-		const struct thread *holder = &model->threads.items[leaf->holder];
-
-		detail->holder =
-		    analysis_text(analysis, "%s (%u)", model_string(model, holder->comm), holder->tid);
-		if (!detail->holder)
-			return -ENOMEM;
-	}
-	return 0;
 }
 
 static int compare_share(const void *a, const void *b)
@@ -236,10 +225,44 @@ static enum confidence bucket_confidence(const struct bucket *bucket)
 	return CONFIDENCE_HIGH;
 }
 
+/*
+ * The largest part, but one with a stack if it is not far smaller: only some stretches of running code were
+ * sampled, and those stand for the others.
+ */
+static const struct part *telling_part(const struct bucket *bucket)
+{
+	const struct part *part, *largest = NULL, *named = NULL;
+
+	array_for_each (part, &bucket->parts) {
+		if (!largest || part->ns > largest->ns)
+			largest = part;
+		if (part->leaf.stack != MODEL_NONE && (!named || part->ns > named->ns))
+			named = part;
+	}
+	return named && named->ns >= largest->ns / 8 ? named : largest;
+}
+
+static int describe_part(struct analysis *analysis, const struct model *model, const struct part *part,
+                         struct cause_detail *detail)
+{
+	const char *path = model_string(model, part->leaf.path);
+	int err = leaf_describe(analysis, model, &part->leaf, detail);
+
+	if (err || part->common == strlen(path))
+		return err;
+	/* Only "/" in common says nothing. */
+	detail->path = NULL;
+	if (part->common > 1) {
+		detail->path = analysis_text(analysis, "%.*s…", (int)part->common, path);
+		err = detail->path ? 0 : -ENOMEM;
+	}
+	return err;
+}
+
 static int finish_bucket(const struct tally *tally, struct analysis *analysis, struct bucket *bucket,
                          struct cause *cause)
 {
-	const struct part *part, *largest = NULL;
+	const struct part *largest;
 	const struct thread_share *share;
 
 	cause->ns = bucket->ns;
@@ -265,11 +288,8 @@ static int finish_bucket(const struct tally *tally, struct analysis *analysis, s
 		cause->threads.count--;
 		cause->waiter = slot;
 	}
-	array_for_each (part, &bucket->parts) {
-		if (!largest || part->ns > largest->ns)
-			largest = part;
-	}
-	return largest ? leaf_describe(analysis, tally->model, &largest->leaf, &cause->detail) : 0;
+	largest = telling_part(bucket);
+	return largest ? describe_part(analysis, tally->model, largest, &cause->detail) : 0;
 }
 
 int tally_finish(struct tally *tally, struct analysis *analysis, struct device_report *device)

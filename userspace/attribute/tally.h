@@ -20,10 +20,6 @@ void tally_leaf(struct tally *tally, uint32_t launcher, const struct leaf *leaf)
 /* Fills in the device's causes, sorted. Returns 0 or -ENOMEM. */
 int tally_finish(struct tally *tally, struct analysis *analysis, struct device_report *device);
 
-/* Fills in what a leaf is about, in words; strings go to analysis->owned. Returns 0 or -ENOMEM. */
-int leaf_describe(struct analysis *analysis, const struct model *model, const struct leaf *leaf,
-                  struct cause_detail *detail);
-
 /* Formats into a string that the analysis owns; NULL if memory ran out. */
 const char *analysis_text(struct analysis *analysis, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

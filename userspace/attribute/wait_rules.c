@@ -7,6 +7,8 @@
 
 #include <sys/syscall.h>
 
+#include "attribute/detail.h"
+
 /* Waits that name their cause whoever ended them. */
 static bool cause_of_wait(enum wait_kind wait, enum cause_code *code)
 {
@@ -93,6 +95,7 @@ static void emit_blocked(struct walk *walk, struct leaf leaf, const struct offcp
 	leaf.state = LEAF_BLOCKED;
 	leaf.syscall = offcpu->syscall;
 	leaf.path = offcpu->path;
+	leaf_take_stack(&leaf, walk->model, offcpu->ustack);
 	walk_emit(walk, leaf);
 }
 

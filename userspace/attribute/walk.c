@@ -44,6 +44,7 @@ struct leaf walk_leaf(const struct walk *walk, uint32_t thread, uint64_t from_ns
 	    .state = thread == MODEL_NONE ? LEAF_DEVICE : LEAF_RUNNING,
 	    .thread = thread,
 	    .holder = MODEL_NONE,
+	    .stack = MODEL_NONE,
 	    .syscall = -1,
 	};
 }

@@ -31,6 +31,7 @@ struct leaf {
 	uint32_t path;         /* string id */
 	uint32_t function;     /* string id of the CUDA call, operator or annotation */
 	uint32_t python;       /* string id of the Python function */
+	uint32_t stack;        /* index of model.stacks: user stack, MODEL_NONE */
 	uint64_t lock;         /* address, 0 none */
 	const uint32_t *chain; /* threads from the launcher to `thread`, `depth` of them */
 	uint32_t depth;

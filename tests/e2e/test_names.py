@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Causes must name the line or the function that holds the planted stall, in whatever program it is."""
+import glob
+import json
+import os
+import re
+import shutil
+
+from harness import ROOT, Skip, cause_key, limit, needs, says
+
+PYTHON_STALL = ROOT / "tests" / "sim" / "workloads" / "python_stall.py"
+# Lines that other threads wait in while the main thread waits for them: in Helper.work.
+HELPER_LINE = next(number for number, line in enumerate(PYTHON_STALL.read_text(encoding="utf-8").splitlines(), 1)
+                   if line == "            time.sleep(STALL_S)")
+
+
+def record_python(ctx, python, kind):
+    """Runs the workload with one kind of stall; returns its truth and the largest cause."""
+    truth_path = ctx.path(f"{kind}.json")
+    done = ctx.record(python, PYTHON_STALL, ctx.build / "sim" / "lib", kind, "2", truth_path,
+                      options=("-q", "--no-report"))
+    assert done.status == 0, done
+    with open(truth_path, encoding="utf-8") as file:
+        truth = json.load(file)
+    gpu, = ctx.report()["gpus"]
+    causes = [c for c in gpu["causes"] if c["code"] != "sched.cpu_contention"]  # what other load on the machine took
+    return truth, causes[0]
+
+
+def check_line(cause, file, lines, function):
+    """The named place is one of these lines of the function."""
+    named = cause["detail"].get("python", "nothing")
+    place, _, name = named.partition(" ")
+    named_file, _, line = place.rpartition(":")
+    assert named_file == file and name.split(".")[-1] == function, f"{named}, planted in {file} {function}: {cause}"
+    assert int(line) in lines, f"{named}, planted in lines {lines}"
+
+
+def check_order(cause, *functions):
+    """These functions are in the stack, the innermost first."""
+    stack = cause["detail"]["stack"]
+    at = -1
+    for function in functions:
+        later = [i for i, frame in enumerate(stack) if i > at and frame.split(" (")[0].split(".")[-1] == function]
+        assert later, f"{function} is not where it should be in {stack}"
+        at = later[0]
+
+
+def check_python(ctx, python):
+    truth, cause = record_python(ctx, python, "sleep")
+    assert cause_key(cause) == "wait.sleep@launcher", cause
+    check_line(cause, truth["file"], [truth["line"]], truth["function"])
+    check_order(cause, "stall_sleep", "main", "<module>", "_start")
+
+    truth, cause = record_python(ctx, python, "compute")
+    assert cause["role"] == "launcher" and cause["code"].startswith("host."), cause
+    check_line(cause, truth["file"], range(truth["first"], truth["last"] + 1), truth["function"])
+    check_order(cause, "stall_compute", "main", "<module>", "_start")
+
+    for kind in "lock", "pipe":
+        truth, cause = record_python(ctx, python, kind)
+        assert cause_key(cause) == "wait.sleep@thread", cause
+        check_line(cause, truth["file"], [HELPER_LINE], "work")
+        check_order(cause, "work", "run", "_bootstrap")
+    return "%d.%d" % tuple(truth["version"])
+
+
+@limit(100)
+@needs("bpf")
+def test_python_lines(ctx):
+    return check_python(ctx, "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else "python3")
+
+
+def other_pythons(ctx):
+    """Versions of CPython on this machine, by version: those of the path and those of pyenv."""
+    found = {}
+    starts = [shutil.which(f"python3.{minor}") for minor in range(9, 15)]
+    starts += glob.glob(os.path.expanduser("~/.pyenv/versions/3.*/bin/python3"))
+    for start in filter(None, starts):
+        done = ctx.run(start, "-c", "import sys; print('%d.%d' % sys.version_info[:2], sys.executable)")
+        if done.status == 0:
+            version, python = done.out.split(maxsplit=1)
+            found[version] = python.strip()
+    return {version: python for version, python in sorted(found.items()) if (3, 9) <= version_key(version) < (3, 15)}
+
+
+def version_key(version):
+    return tuple(map(int, version.split(".")))
+
+
+@limit(300)
+@needs("bpf")
+def test_python_lines_of_other_versions(ctx):
+    pythons = other_pythons(ctx)
+    if len(pythons) < 2:
+        raise Skip("there is no other version of CPython than the system's")
+    for version, python in pythons.items():
+        assert check_python(ctx, python) == version
+    return ", ".join(pythons)
+
+
+def check_function(ctx, function, *command):
+    done = ctx.record(*command, options=("-q", "--no-report"), env={"LD_LIBRARY_PATH": str(ctx.build / "sim" / "lib")})
+    assert done.status == 0, done
+    gpu, = ctx.report()["gpus"]
+    causes = [c for c in gpu["causes"] if c["code"] != "sched.cpu_contention"]
+    named = causes[0]["detail"].get("function", "nothing")
+    assert named == function, f"{named}, planted in {function}: {causes[0]}"
+    check_order(causes[0], function, "main", "_start")
+
+
+@limit(60)
+@needs("bpf")
+def test_c_function_that_waits_for_a_lock(ctx):
+    check_function(ctx, "record_step", ctx.sim("lock_wait"), "--seconds", "1")
+
+
+@limit(60)
+@needs("bpf")
+def test_function_of_a_deleted_binary(ctx):
+    copy = shutil.copy(ctx.sim("lock_wait"), ctx.path("copy"))
+    check_function(ctx, "record_step", "sh", "-c",
+                   'exec 3< "$0"; rm "$0"; exec /proc/self/fd/3 --seconds 1', copy)
+    assert not os.path.exists(copy)
+
+
+@limit(60)
+@needs("namespace", "bpf")
+def test_function_in_another_mount_namespace(ctx):
+    """The binary lies on a file system that only its own mount namespace has."""
+    os.mkdir(ctx.path("only-there"))
+    check_function(ctx, "record_step", "unshare", "--mount", "sh", "-c",
+                   'mount -t tmpfs none "$1"; cp "$0" "$1/copy"; exec "$1/copy" --seconds 1',
+                   ctx.sim("lock_wait"), ctx.path("only-there"))
+    assert not os.listdir(ctx.path("only-there"))
+
+
+@limit(60)
+@needs("bpf")
+def test_kernel_that_refuses_user_stacks(ctx):
+    done = ctx.record(ctx.sim("lock_wait"), "--seconds", "1", options=("-q", "--no-report"),
+                      env={"WHYIDLE_BPF_WITHOUT": "user_stacks"})
+    assert done.status == 0, done
+    says(done, "no user stacks")
+    report = ctx.report()
+    assert any("no user stacks" in line for line in report["degraded"]), report["degraded"]
+    cause = report["gpus"][0]["causes"][0]
+    assert cause_key(cause) == "wait.lock@launcher" and "stack" not in cause["detail"], cause
+
+
+OBJECTS = """
+import os, socket, sys, threading, time
+
+def later(function, *args):
+    def run():
+        time.sleep(0.02)
+        function(*args)
+    threading.Thread(target=run).start()
+
+reader, writer = os.pipe()
+later(os.write, writer, b"x")
+os.read(reader, 1)
+os.mkfifo("named")
+named = os.open("named", os.O_RDWR)
+later(os.write, named, b"x")
+os.read(named, 1)
+near = socket.create_server(("127.0.0.1", 0))
+far = socket.create_connection(near.getsockname())
+accepted, _ = near.accept()
+later(accepted.send, b"x")
+far.recv(1)
+print(near.getsockname()[1], os.getpid())
+"""
+
+
+@limit(60)
+@needs("bpf")
+def test_what_a_wait_is_for(ctx):
+    """Pipes, files and peers have their names, also once their descriptors are closed."""
+    done = ctx.record("python3", "-c", OBJECTS, options=("-q", "--no-report"))
+    assert done.status == 0, done
+    port, pid = done.out.split()
+    dump = ctx.run(ctx.whyidle, "dump", ctx.path("session.whyidle"))
+    waits = [line for line in dump.out.splitlines() if line.startswith("offcpu ") and f" tid={pid} " in line]
+    named = [re.search(r'path="([^"]*)"', line).group(1) for line in waits if 'path="' in line]
+    for name in "pipe", ctx.path("named"), f"127.0.0.1:{port}":
+        assert name in named, f"{name} is not among {named}"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "attribute/gap_chains.h"
-#include "attribute/tally.h"
+#include "attribute/detail.h"
 #include "base/number.h"
 #include "report/html_parts.h"
 
@@ -177,9 +177,9 @@ static uint32_t leaf_node(struct drawing *drawing, const struct leaf *leaf)
 
 static int add_flame(struct drawing *drawing, const struct leaf *leaf)
 {
-	const uint64_t fields[] = {leaf->code,  leaf->role,     leaf->thread, (uint64_t)leaf->syscall,
-	                           leaf->path,  leaf->function, leaf->python, leaf->lock,
-	                           leaf->holder};
+	const uint64_t fields[] = {leaf->code,   leaf->role,     leaf->thread, (uint64_t)leaf->syscall,
+	                           leaf->path,   leaf->function, leaf->python, leaf->lock,
+	                           leaf->holder, leaf->stack};
 	uint64_t key = hash_bytes(fields, sizeof(fields));
 	uint32_t at;
 

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "attribute/detail.h"
 #include "attribute/gaps.h"
 #include "attribute/owner.h"
 #include "attribute/replay.h"
@@ -325,9 +324,6 @@ static void count_losses(struct loss_report *report, const struct model *model)
 			break;
 		case RECORD_LOSS_STACKS:
 			report->stacks += loss->count;
-			break;
-		case RECORD_LOSS_USER_STACKS:
-			report->user_stacks += loss->count;
 			break;
 		case RECORD_LOSS_STORAGE:
 			report->storage += loss->count;

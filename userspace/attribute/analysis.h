@@ -137,7 +137,6 @@ struct device_report {
 /* Records lost, by cause. */
 struct loss_report {
 	uint64_t bpf_ring, bridge_ring, cupti, stacks, storage, file;
-	uint64_t user_stacks; /* names are missing, nothing else */
 };
 
 struct analysis {

@@ -4,6 +4,7 @@
 #define WHYIDLE_ATTRIBUTE_TALLY_H
 
 #include "attribute/analysis.h"
+#include "attribute/detail.h"
 #include "attribute/walk.h"
 #include "attribute/workers.h"
 

@@ -344,8 +344,8 @@ static int write_losses(struct bpf_source *source, struct error *error)
 		enum wire_loss wire;
 		enum record_loss_cause cause;
 	} kinds[] = {
-	    {WIRE_LOSS_RING, RECORD_LOSS_BPF_RING},    {WIRE_LOSS_STACK, RECORD_LOSS_STACKS},
-	    {WIRE_LOSS_SLOT, RECORD_LOSS_USER_STACKS}, {WIRE_LOSS_BUDGET, RECORD_LOSS_USER_STACKS},
+	    {WIRE_LOSS_RING, RECORD_LOSS_BPF_RING},
+	    {WIRE_LOSS_STACK, RECORD_LOSS_STACKS},
 	    {WIRE_LOSS_STORAGE, RECORD_LOSS_STORAGE},
 	};
 	uint64_t next_start = clock_ns(CLOCK_MONOTONIC);
@@ -405,16 +405,27 @@ static void detach(struct bpf_source *source)
 	array_free(&source->sample_links);
 }
 
-/* CUDA calls whose entry and return did not pair: a note only, nothing is missing but their length. */
-static int write_unpaired(struct bpf_source *source, struct error *error)
+static int write_count(struct bpf_source *source, const char *key, uint64_t count, struct error *error)
 {
-	uint64_t count = read_loss(source, WIRE_LOSS_NEST);
 	char text[24];
 
 	if (!count)
 		return 0;
 	snprintf(text, sizeof(text), "%" PRIu64, count);
-	return session_writer_info(source->converter.writer, "lost_nest", text, error);
+	return session_writer_info(source->converter.writer, key, text, error);
+}
+
+static uint64_t lost_user_stacks(const struct bpf_source *source)
+{
+	return read_loss(source, WIRE_LOSS_SLOT) + read_loss(source, WIRE_LOSS_BUDGET);
+}
+
+/* Losses that are notes only: CUDA calls of which the length is missing, stacks of which the names are. */
+static int write_notes(struct bpf_source *source, struct error *error)
+{
+	int err = write_count(source, "lost_nest", read_loss(source, WIRE_LOSS_NEST), error);
+
+	return err ? err : write_count(source, "lost_user_stacks", lost_user_stacks(source), error);
 }
 
 int bpf_source_finish(struct bpf_source *source, struct error *error)
@@ -437,7 +448,7 @@ int bpf_source_finish(struct bpf_source *source, struct error *error)
 		result = bpf_source_poll(source, error);
 	else
 		bpf_source_poll(source, NULL);
-	err = write_unpaired(source, result < 0 ? NULL : error);
+	err = write_notes(source, result < 0 ? NULL : error);
 	bpf_calls_detach(&source->calls, source->programs);
 	return result < 0 ? result : err;
 }
@@ -471,7 +482,7 @@ void bpf_source_stats(const struct bpf_source *source, struct bpf_source_stats *
 	    .stacks = source->stacks.count,
 	    .user_stacks = source->user_stacks.unwound,
 	    .cut_stacks = source->user_stacks.incomplete,
-	    .lost_user_stacks = read_loss(source, WIRE_LOSS_SLOT) + read_loss(source, WIRE_LOSS_BUDGET),
+	    .lost_user_stacks = lost_user_stacks(source),
 	    .prog_ns = program_time(source),
 	};
 }

@@ -56,7 +56,8 @@ struct record_string {
  * "start_mono_ns", "start_real_ns", "end_mono_ns", "tier", "cpus", "options", "exit_status",
  * "sample_period_ns", "degraded" (may repeat: one line for each thing that could not be recorded, in a
  * person's words), "lost_nest" (number of CUDA calls seen by probes that were left without a return, as by
- * longjmp: they are there with exit_ns 0; not written if there was none).
+ * longjmp: they are there with exit_ns 0; not written if there was none), "lost_user_stacks" (number of user
+ * stacks that could not be kept: names are missing, nothing else).
  */
 struct record_info {
 	struct record_header header;
@@ -277,7 +278,6 @@ enum record_loss_cause {
 	RECORD_LOSS_STACKS = 4,
 	RECORD_LOSS_FILE = 5,
 	RECORD_LOSS_STORAGE = 6,
-	RECORD_LOSS_USER_STACKS = 7, /* names are missing, nothing else */
 };
 
 /* `count` records were lost; what they described lies in [start_ns, end_ns]. */

@@ -40,9 +40,12 @@ class CpuQuota:
         try:
             self.path.mkdir()
             self.folder = str(self.path)
+            # The largest share of what others want too: only the quota is to hold it back.
             if self.version == 2:
+                (self.path / "cpu.weight").write_text("10000", encoding="ascii")
                 (self.path / "cpu.max").write_text(f"{self.quota_us} {self.period_us}", encoding="ascii")
             else:
+                (self.path / "cpu.shares").write_text("262144", encoding="ascii")
                 (self.path / "cpu.cfs_period_us").write_text(str(self.period_us), encoding="ascii")
                 (self.path / "cpu.cfs_quota_us").write_text(str(self.quota_us), encoding="ascii")
         except OSError as error:

@@ -6,9 +6,9 @@
 
 Runs the matrix of plants.py, prints a line for each run, and writes proof.json and proof.md (to --out, docs/ of the
 project if nothing else is said; with -k only to the build folder). Sessions of runs that were judged wrong stay in
-build/proof/. --again takes over what other load did not disturb from the files that are there and runs only the rest, for
-machines that are never quiet for long; the program must be the same. Exit status 1 if a run could not be made or the
-causes of a run did not sum to its idle time.
+build/proof/. --again takes over what other load did not disturb from the files that are there and runs only the rest,
+for machines that are never quiet for long; the program must be the same. Exit status 1 if a run could not be made or
+the causes of a run did not sum to its idle time.
 """
 import argparse
 import os

@@ -18,7 +18,7 @@ from harness import ROOT, Context, cause_key, end_process, wait_until  # noqa: E
 TRIES = 3
 TIME_ERROR = 0.05
 TIME_ERROR_NS = 50_000  # a stall
-GAIN_STEP_ERROR = 0.01  # of a step: what the medians of two runs differ by anyway
+GAIN_STEP_ERROR = 0.01  # of a step: what two runs differ by anyway
 FALSE_BLAME = 0.01
 SCRATCH_BYTES = 256 << 20
 NULL_GPU_US = 2000
@@ -175,7 +175,7 @@ def judge(truth, report):
 
 
 def median_error(step):
-    """Uncertainty of a median of steps, from its quartiles."""
+    """Uncertainty of the middle of many steps, from their quartiles."""
     return 1.57 * (step["p75"] - step["p25"]) / max(step["count"], 1) ** 0.5
 
 
@@ -190,7 +190,8 @@ def judge_gain(truth, report, without):
     steps = truth["steps"] - 1
     low, high = (ns / steps for ns in cause["gain_ns"])
     # Without the plant its code is gone as well: what that cost beside the plant is no gain of the cause.
-    measured = (truth["step_ns"]["median"] - without["step_ns"]["median"] -
+    # Means, for what is predicted and what was beside are sums over all steps too.
+    measured = (truth["step_ns"]["mean"] - without["step_ns"]["mean"] -
                 truth["plants"][0]["beside_ns"] / steps)
     spread = (median_error(truth["step_ns"]) + median_error(without["step_ns"]) +
               GAIN_STEP_ERROR * truth["step_ns"]["median"])

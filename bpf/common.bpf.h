@@ -73,7 +73,7 @@ struct thread_state {
 	__u32 faults; /* since the last record */
 	__u32 named;  /* a record with its name was sent */
 	__u32 slot;   /* number of its slot for stacks + 1, 0 none */
-	__u32 pad;
+	__u32 guest;  /* 1: tracked on demand, because it woke a tracked thread (see sched.bpf.c) */
 
 	__u64 python_thread; /* PyThreadState, 0 not known */
 	__u64 python_missed; /* first of the list of those when this thread was not found in it */

@@ -205,7 +205,8 @@ struct wire_fork {
 	struct wire_header header;
 	__u64 time_ns;
 	__u32 parent_tgid, parent_tid;
-	__u32 child_tgid, child_tid; /* child_tgid == parent_tgid: a thread */
+	__u32 child_tgid,
+	    child_tid; /* child_tgid == parent_tgid: a thread; equal to the parent: tracked from now on */
 	char comm[WIRE_COMM_LEN];
 };
 

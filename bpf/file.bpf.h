@@ -196,6 +196,9 @@ static __always_inline __u64 syscall_object(struct task_struct *task, __s32 numb
 
 	if (index >= SETTINGS_SYSCALLS)
 		return 0;
+	/* Bounded once more where it is used: the verifier forgets a bound over a spill. */
+	asm volatile("" : "+r"(index));
+	index &= SETTINGS_SYSCALLS - 1;
 	switch (settings.syscall_kinds[index]) {
 	case SYSCALL_FD:
 		return file_object(task, fd, peer, key);

@@ -47,7 +47,8 @@ int process_forked(__u64 *context)
 	__u64 now;
 	__u8 one = 1;
 
-	if (!thread_find(parent) && !process_tracked(task_tgid(parent)))
+	thread = thread_find(parent);
+	if ((!thread || thread->guest) && !process_tracked(task_tgid(parent)))
 		return 0;
 	if (child->tgid != parent->tgid && bpf_map_update_elem(&tracked_processes, &tgid, &one, BPF_ANY))
 		count_loss(WIRE_LOSS_STORAGE);

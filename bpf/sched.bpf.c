@@ -160,6 +160,43 @@ static __always_inline bool task_left_queue(struct task_struct *task)
 	return bpf_core_field_exists(task->se.sched_delayed) && task->se.sched_delayed;
 }
 
+/* Threads outside the tracked processes that are tracked at most. */
+#define GUESTS_MAX 256
+
+static __u32 guest_count;
+
+/*
+ * A thread of no tracked process woke a tracked one out of a wait that matters: it is tracked from now on, so
+ * that the next such wait can be followed into it (a data server that is nobody's child). Only from within a
+ * system call: an interrupt wakes on top of whatever thread had the CPU.
+ */
+static __always_inline void guest_admit(struct task_struct *task, __s32 syscall, __u64 now)
+{
+	struct thread_state *thread;
+	struct wire_fork *record;
+	__u32 tgid;
+
+	if (syscall < 0 || guest_count >= GUESTS_MAX || task->flags & TASK_FLAG_EXITING || thread_find(task))
+		return;
+	tgid = task_tgid(task);
+	if (tgid == settings.collector || process_tracked(tgid))
+		return;
+	thread = thread_create(task);
+	if (!thread)
+		return;
+	__sync_fetch_and_add(&guest_count, 1);
+	thread->guest = 1;
+	record = record_reserve(WIRE_FORK, sizeof(*record));
+	if (!record)
+		return;
+	record->time_ns = now;
+	record->parent_tgid = record->child_tgid = tgid;
+	record->parent_tid = record->child_tid = thread->tid;
+	bpf_probe_read_kernel_str(record->comm, sizeof(record->comm), task->comm);
+	record_submit(record);
+	thread->named = 1;
+}
+
 SEC("tp_btf/sched_waking")
 int sched_wakes(__u64 *context)
 {
@@ -187,6 +224,8 @@ int sched_wakes(__u64 *context)
 	/* The stack is what costs. A wait too short to be recorded is not worth it, whatever follows it. */
 	blocked = thread->out_ns ? now - thread->out_ns : 0;
 	thread->waker_kstack = blocked >= settings.min_offcpu_ns ? kernel_stack(context) : WIRE_NO_STACK;
+	if (blocked >= settings.min_stack_ns && !thread->guest)
+		guest_admit(waker, number, now);
 	task_name(waker, now);
 	thread->woken = 1;
 	return 0;

@@ -10,7 +10,7 @@
 #include <linux/types.h>
 #endif
 
-#define SETTINGS_SYSCALLS 512 /* system call numbers with a known kind */
+#define SETTINGS_SYSCALLS 512 /* system call numbers with a known kind; a power of two */
 
 /* What the first argument of a system call is. */
 enum syscall_kind {
@@ -28,7 +28,7 @@ struct bpf_settings {
 	__u8 thread_table;     /* 1: thread states in a hash table, task storage is not available */
 	__u8 adopt_on_switch;  /* 1: threads of tracked processes are found when they are switched */
 	__u8 switch_has_state; /* 1: sched_switch passes the state of the previous task (since 5.18) */
-	__u8 pad[4];
+	__u32 collector;       /* process id of the collector, which is never tracked on demand */
 	__u8 syscall_kinds[SETTINGS_SYSCALLS]; /* enum syscall_kind */
 };
 

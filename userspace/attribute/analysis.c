@@ -39,12 +39,16 @@ struct device_run {
 /* For the replay: neighbours of one kind are one. */
 static void keep_leaf(struct device_run *run, const struct leaf *leaf)
 {
+	/* Of a lock, not who had the CPU. */
+	uint32_t holder = leaf->state == LEAF_BLOCKED ? leaf->holder : MODEL_NONE;
 	struct replay_leaf *last = run->leaves.count ? &run->leaves.items[run->leaves.count - 1] : NULL;
 
 	for (uint32_t i = 0; i < leaf->depth; i++)
 		run->threads.seen[leaf->chain[i]] = true;
+	if (holder != MODEL_NONE)
+		run->threads.seen[holder] = true;
 	if (last && last->end_ns == leaf->start_ns && last->op == run->op && last->thread == leaf->thread &&
-	    last->code == leaf->code && last->role == leaf->role) {
+	    last->holder == holder && last->code == leaf->code && last->role == leaf->role) {
 		last->end_ns = leaf->end_ns;
 		return;
 	}
@@ -57,6 +61,7 @@ static void keep_leaf(struct device_run *run, const struct leaf *leaf)
 	    .start_ns = leaf->start_ns,
 	    .end_ns = leaf->end_ns,
 	    .thread = leaf->thread,
+	    .holder = holder,
 	    .op = run->op,
 	    .code = (uint8_t)leaf->code,
 	    .role = (uint8_t)leaf->role,

@@ -12,6 +12,7 @@
 #define CAUSE_SHARE 0.01 /* of the idle time that a cause must have to be replayed */
 #define SEGMENTS    64   /* of the window, for the error of the unchanged replay */
 #define SEGMENT_OPS 8    /* least operations in one */
+#define ERROR_LEAST 0.05 /* of a gain: what else changes when a cause is gone (docs/proof.md) */
 #define GATE_STEP   0.05 /* attribution.md section 5: no gain is printed above these errors */
 #define GATE_GAP    0.10
 #define GATE_GAP_SHARE                                                                                       \
@@ -250,7 +251,7 @@ static int choose_spans(struct replay *replay, const struct cause *cause)
 	for (size_t i = 0; i < graph->slots.count; i++)
 		replay->removals[i].spans.count = 0;
 	array_for_each (leaf, replay->leaves) {
-		uint32_t slot;
+		uint32_t slot, holder;
 
 		if (rc || leaf->code != cause->code || leaf->role != cause->role ||
 		    leaf->thread == MODEL_NONE)
@@ -262,10 +263,16 @@ static int choose_spans(struct replay *replay, const struct cause *cause)
 			rc = add_span(&replay->removals[slot], leaf->start_ns, leaf->end_ns);
 		else
 			whole[slot] = true;
+		/* Nobody waits for a lock that was not held that long: the holder's time goes with the wait.
+		 */
+		holder = leaf->holder == MODEL_NONE ? MODEL_NONE : graph->slot_of_thread[leaf->holder];
+		if (!rc && holder != MODEL_NONE && holder != slot)
+			rc = add_span(&replay->removals[holder], leaf->start_ns, leaf->end_ns);
 	}
 	for (uint32_t i = 0; !rc && i < graph->slots.count; i++) {
 		if (!whole[i])
 			continue;
+		replay->removals[i].spans.count = 0;
 		rc = replay_slot_classify(graph, &graph->slots.items[i]);
 		array_for_each (leaf, &graph->slots.items[i].states) {
 			if (!rc && leaf->code == cause->code)
@@ -352,8 +359,8 @@ static int replay_cause(struct replay *replay, struct cause *cause, const struct
 		cause->gain_curve_ns[i] = (uint64_t)fmin(strict, (double)cause->ns);
 	}
 	find_next(replay, cause); /* of the last run, in which all of it is taken out */
-	low = fmin(strict, loose) * (1 - report->error_median);
-	high = fmax(strict, loose) * (1 + report->error_median);
+	low = fmin(strict, loose) * (1 - fmax(ERROR_LEAST, report->error_median));
+	high = fmax(strict, loose) * (1 + fmax(ERROR_LEAST, report->error_median));
 	cause->gain_low_ns = (uint64_t)fmin(low, (double)cause->ns);
 	cause->gain_high_ns = (uint64_t)fmin(high, (double)cause->ns);
 	cause->replayed = true;

@@ -16,6 +16,7 @@
 struct replay_leaf {
 	uint64_t start_ns, end_ns;
 	uint32_t thread; /* index, MODEL_NONE: the device */
+	uint32_t holder; /* of the lock that was waited for, MODEL_NONE */
 	uint32_t op;     /* operation that ended the gap, MODEL_NONE */
 	uint8_t code, role;
 };

@@ -298,8 +298,20 @@ static int add_ops(struct replay_graph *graph, const struct launch_floor *floor,
 		if (op->launch_thread != MODEL_NONE) {
 			const struct thread *thread = &graph->model->threads.items[op->launch_thread];
 
-			item->launch = launches[graph->slot_of_thread[op->launch_thread]][op->launch_call];
-			launch_ns = thread->calls.items[op->launch_call].enter_ns;
+			const struct call *call = &thread->calls.items[op->launch_call];
+			uint32_t slot = graph->slot_of_thread[op->launch_thread];
+
+			item->launch = launches[slot][op->launch_call];
+			launch_ns = call->enter_ns;
+			/* The host feeds the GPU piece by piece from within the call: this piece was ready
+			 * now. */
+			if (call->class == CUDA_COPY && call->pageable && item->launch != MODEL_NONE &&
+			    launch_ns + floor->submit_ns < op->start_ns && call->exit_ns >= op->start_ns) {
+				item->launch = graph->launch_count++;
+				launch_ns = op->start_ns;
+				if (add_event(graph, launch_ns, REPLAY_LAUNCH, slot, item->launch))
+					return -ENOMEM;
+			}
 		}
 		link_op(graph, &streams, item, floor->submit_ns, between_ns, launch_ns);
 		if (add_event(graph, op->start_ns, REPLAY_OP, 0, graph->ops.count - 1))
@@ -472,6 +484,7 @@ static void keep_state(void *context, const struct leaf *leaf)
 	*last = (struct replay_leaf){.start_ns = leaf->start_ns,
 	                             .end_ns = leaf->end_ns,
 	                             .thread = leaf->thread,
+	                             .holder = MODEL_NONE,
 	                             .op = MODEL_NONE,
 	                             .code = (uint8_t)leaf->code};
 }

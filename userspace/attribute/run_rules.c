@@ -30,21 +30,24 @@ enum cause_code call_cause(const struct call *call)
 	}
 }
 
+void sync_outlasts(struct leaf *leaf)
+{
+	if (leaf->end_ns - leaf->start_ns <= SYNC_RETURN_NS) {
+		leaf->role = ROLE_DEVICE;
+		return;
+	}
+	leaf->code = CAUSE_HOST_CUDA_API;
+	leaf->confidence = CONFIDENCE_LOW;
+}
+
 static void run_call(struct walk *walk, uint32_t thread, const struct call *call, uint64_t from_ns,
                      uint64_t to_ns)
 {
 	struct leaf leaf = walk_leaf(walk, thread, from_ns, to_ns, call_cause(call), CONFIDENCE_HIGH);
 
 	leaf.function = call->function;
-	if (leaf.code == CAUSE_DEVICE_FLOOR) {
-		/* The GPU is done and the call returns: nobody's fault, unless it takes long. */
-		if (to_ns - from_ns > SYNC_RETURN_NS) {
-			leaf.code = CAUSE_HOST_CUDA_API;
-			leaf.confidence = CONFIDENCE_LOW;
-		} else {
-			leaf.role = ROLE_DEVICE;
-		}
-	}
+	if (leaf.code == CAUSE_DEVICE_FLOOR)
+		sync_outlasts(&leaf);
 	walk_emit(walk, leaf);
 }
 

@@ -58,6 +58,12 @@ void walk_running(struct walk *walk, uint32_t thread, uint64_t from_ns, uint64_t
 /* What being inside this call means for the host thread. */
 enum cause_code call_cause(const struct call *call);
 
+/*
+ * A thread was in a synchronising call while the GPU was idle: the GPU is done and the call returns, which is
+ * nobody's fault, unless it takes long. Sets code and role.
+ */
+void sync_outlasts(struct leaf *leaf);
+
 /* wait_rules.c: the thread was blocked. */
 void walk_blocked(struct walk *walk, uint32_t thread, const struct wait *wait, uint64_t from_ns,
                   uint64_t to_ns);

@@ -111,7 +111,7 @@ static bool blame_call(struct walk *walk, uint32_t index, const struct offcpu *o
 	leaf = walk_leaf(walk, index, from_ns, to_ns, call_cause(call), CONFIDENCE_HIGH);
 	leaf.function = call->function;
 	if (leaf.code == CAUSE_DEVICE_FLOOR)
-		leaf.role = ROLE_DEVICE;
+		sync_outlasts(&leaf);
 	else if (leaf.code == CAUSE_HOST_CUDA_API && offcpu->wait == WAIT_KIND_FUTEX &&
 	         offcpu->wake == WAKE_KIND_TASK)
 		leaf.code = CAUSE_HOST_CUDA_LOCK;

@@ -130,6 +130,7 @@ static void set_options(struct bpf_settings *settings, const struct plan *plan,
 	settings->min_stack_ns = options->min_stack_ns ? options->min_stack_ns : DEFAULT_MIN_STACK_NS;
 	settings->stack_budget = STACK_BUDGET;
 	settings->thread_table = plan->thread_table;
+	settings->collector = (__u32)getpid();
 	settings->switch_has_state = plan->switch_has_state;
 	for (size_t i = 0; i < PROGRAMS_KNOWN; i++) {
 		if (!strcmp(programs_known[i].name, "threads_adopted"))

@@ -252,7 +252,8 @@ static void blame_known(struct owner *owner, uint64_t from_ns, uint64_t to_ns)
 		return;
 	}
 	if (owner->launch->exit_ns > from_ns &&
-	    (owner->launch->class == CUDA_COPY || owner->launch->exit_ns - from_ns > SUBMIT_LONG_NS)) {
+	    (owner->launch->class == CUDA_COPY || owner->launch->exit_ns - from_ns > SUBMIT_LONG_NS ||
+	     !thread_ran(owner->thread, from_ns, earlier(owner->launch->exit_ns, to_ns)))) {
 		/* The call is still feeding the GPU piece by piece, or has not submitted yet. */
 		uint64_t inside = earlier(owner->launch->exit_ns, to_ns);
 

@@ -10,6 +10,9 @@
 /* A synchronising call that is still not back this long after the GPU fell idle waits for something else. */
 #define SYNC_RETURN_NS 500000
 
+/* Twice the default sampling period: a sample says nothing of what is further away. */
+#define SAMPLE_REACH_NS 8000000
+
 /* How many scopes around a moment are looked at: nesting is far less deep than this. */
 #define SCOPE_DEPTH 4096
 
@@ -82,6 +85,9 @@ static void run_sampled(struct walk *walk, uint32_t thread, const struct sample 
 		leaf.syscall = sample->syscall;
 		break;
 	default:
+		if (sample && sample->ustack != MODEL_NONE &&
+		    walk->model->stacks.items[sample->ustack].collecting)
+			leaf.code = CAUSE_HOST_GC;
 		break;
 	}
 	walk_emit(walk, leaf);
@@ -127,6 +133,47 @@ static void run_unscheduled(struct walk *walk, uint32_t index, uint64_t from_ns,
 	walk_emit(walk, leaf);
 }
 
+/* What a sample tells of a stretch nearby that has none: page faults and reclaim, which come in storms, and
+ * collections. */
+static const struct sample *speaks_for(const struct walk *walk, const struct sample *sample, uint64_t time_ns)
+{
+	uint64_t distance = sample->time_ns > time_ns ? sample->time_ns - time_ns : time_ns - sample->time_ns;
+	bool collecting =
+	    sample->ustack != MODEL_NONE && walk->model->stacks.items[sample->ustack].collecting;
+
+	return distance <= SAMPLE_REACH_NS &&
+	               (sample->kind == SAMPLE_FAULT || sample->kind == SAMPLE_RECLAIM || collecting)
+	           ? sample
+	           : NULL;
+}
+
+/*
+ * A stretch without a sample, shorter than the sampling period: half of it goes by the sample before, half by
+ * the one after, so that over many such stretches each kind gets its share. `next`: index of the first sample
+ * after it.
+ */
+static void run_between_samples(struct walk *walk, uint32_t index, size_t next, uint64_t from_ns,
+                                uint64_t to_ns)
+{
+	const struct thread *thread = &walk->model->threads.items[index];
+	uint64_t middle = from_ns + (to_ns - from_ns) / 2;
+	const struct sample *before = next ? &thread->samples.items[next - 1] : NULL;
+	const struct sample *after = next < thread->samples.count ? &thread->samples.items[next] : NULL;
+	enum confidence confidence = walk->confidence;
+
+	before = before ? speaks_for(walk, before, from_ns) : NULL;
+	after = after ? speaks_for(walk, after, to_ns) : NULL;
+	if (before == after) { /* neither */
+		run_sampled(walk, index, NULL, from_ns, to_ns);
+		return;
+	}
+	if (walk->confidence > CONFIDENCE_MEDIUM)
+		walk->confidence = CONFIDENCE_MEDIUM;
+	run_sampled(walk, index, before, from_ns, middle);
+	run_sampled(walk, index, after, middle, to_ns);
+	walk->confidence = confidence;
+}
+
 /* Each sample stands for the time up to half-way to its neighbours. */
 static void run_code(struct walk *walk, uint32_t index, uint64_t from_ns, uint64_t to_ns)
 {
@@ -145,6 +192,10 @@ static void run_code(struct walk *walk, uint32_t index, uint64_t from_ns, uint64
 			high = middle;
 		else
 			low = middle + 1;
+	}
+	if (low == thread->samples.count || thread->samples.items[low].time_ns >= to_ns) {
+		run_between_samples(walk, index, low, from_ns, to_ns);
+		return;
 	}
 	while (low < thread->samples.count && thread->samples.items[low].time_ns < to_ns) {
 		const struct sample *sample = &thread->samples.items[low++];

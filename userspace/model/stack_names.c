@@ -75,6 +75,40 @@ static uint32_t function_text(struct model *model, struct index_map *known, uint
 	return id;
 }
 
+/* Functions of CPython that collect garbage, by the versions that have them. Stripped interpreters name none.
+ */
+static bool is_collection(const char *name)
+{
+	static const char *const names[] = {
+	    "collect_with_callback",    /* 3.9 */
+	    "gc_collect_main",          /* 3.10 to 3.14; seen with 3.11 */
+	    "gc_collect_generations",   /* 3.10 to 3.12 */
+	    "gc_collect_with_callback", /* 3.10 to 3.12 */
+	    "gc_collect_young",         /* 3.14 */
+	    "gc_collect_increment",     /* 3.14 */
+	    "gc_collect_full",          /* 3.14 */
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (!strcmp(name, names[i]))
+			return true;
+	}
+	return false;
+}
+
+/* Also while a finaliser, in Python again, runs within it. */
+static bool is_collecting(const struct model *model, const struct stack *stack)
+{
+	for (uint32_t i = 0; i < stack->count; i++) {
+		const struct symbol *symbol = model_frame(model, stack, i);
+
+		if (symbol && !(model->frames.items[stack->first + i] & RECORD_FRAME_INTERPRETED) &&
+		    is_collection(model_string(model, symbol->name)))
+			return true;
+	}
+	return false;
+}
+
 static int name_stack(struct model *model, struct index_map *known, struct stack *stack)
 {
 	const struct symbol *python = NULL, *any_python = NULL, *native = NULL, *any_native = NULL;
@@ -100,6 +134,7 @@ static int name_stack(struct model *model, struct index_map *known, struct stack
 		stack->python = python_text(model, known, python);
 	if (native)
 		stack->function = function_text(model, known, native->name);
+	stack->collecting = is_collecting(model, stack);
 	return stack->python == MODEL_NONE || stack->function == MODEL_NONE ? -ENOMEM : 0;
 }
 

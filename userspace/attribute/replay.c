@@ -348,7 +348,7 @@ static void find_next(const struct replay *replay, struct cause *cause)
 static int replay_cause(struct replay *replay, struct cause *cause, const struct replay_report *report)
 {
 	static const double fractions[CAUSE_CURVE] = {0.25, 0.5, 0.75, 1};
-	double strict = 0, loose, low, high;
+	double strict = 0, loose, low, high, margin;
 	int rc = choose_spans(replay, cause);
 
 	if (rc)
@@ -359,10 +359,11 @@ static int replay_cause(struct replay *replay, struct cause *cause, const struct
 		cause->gain_curve_ns[i] = (uint64_t)fmin(strict, (double)cause->ns);
 	}
 	find_next(replay, cause); /* of the last run, in which all of it is taken out */
-	low = fmin(strict, loose) * (1 - fmax(ERROR_LEAST, report->error_median));
-	high = fmax(strict, loose) * (1 + fmax(ERROR_LEAST, report->error_median));
-	cause->gain_low_ns = (uint64_t)fmin(low, (double)cause->ns);
-	cause->gain_high_ns = (uint64_t)fmin(high, (double)cause->ns);
+	margin = fmax(ERROR_LEAST, report->error_median);
+	low = fmin(fmin(strict, loose), (double)cause->ns) * (1 - margin);
+	high = fmin(fmax(strict, loose), (double)cause->ns) * (1 + margin);
+	cause->gain_low_ns = (uint64_t)low;
+	cause->gain_high_ns = (uint64_t)high;
 	cause->replayed = true;
 	return 0;
 }

@@ -69,6 +69,6 @@ NULLS = ["none", "spin", "doze", "writer", "fight", "fault", "visitors", "idlers
 
 # What runs in `make test`.
 SUBSET_SINGLES = ["compute@thread:5", "sleep@worker:5", "lock_turns@launcher:5", "signal@launcher:1",
-                  "pageable_copy@launcher:5", "compute@launcher:0.2"]
+                  "cuda_alloc@launcher:5", "compute@launcher:0.2"]
 SUBSET_DOUBLES = [("sleep@launcher:3", "compute@launcher:6")]
 SUBSET_NULLS = ["fight"]

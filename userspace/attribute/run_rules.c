@@ -63,6 +63,11 @@ static enum cause_code code_cause(const struct walk *walk, uint32_t thread)
 	return CAUSE_HOST_USER_CODE;
 }
 
+static bool is_collecting(const struct model *model, const struct sample *sample)
+{
+	return sample->ustack != MODEL_NONE && model->stacks.items[sample->ustack].collecting;
+}
+
 static void run_sampled(struct walk *walk, uint32_t thread, const struct sample *sample, uint64_t from_ns,
                         uint64_t to_ns)
 {
@@ -85,8 +90,7 @@ static void run_sampled(struct walk *walk, uint32_t thread, const struct sample 
 		leaf.syscall = sample->syscall;
 		break;
 	default:
-		if (sample && sample->ustack != MODEL_NONE &&
-		    walk->model->stacks.items[sample->ustack].collecting)
+		if (sample && is_collecting(walk->model, sample))
 			leaf.code = CAUSE_HOST_GC;
 		break;
 	}
@@ -138,8 +142,7 @@ static void run_unscheduled(struct walk *walk, uint32_t index, uint64_t from_ns,
 static const struct sample *speaks_for(const struct walk *walk, const struct sample *sample, uint64_t time_ns)
 {
 	uint64_t distance = sample->time_ns > time_ns ? sample->time_ns - time_ns : time_ns - sample->time_ns;
-	bool collecting =
-	    sample->ustack != MODEL_NONE && walk->model->stacks.items[sample->ustack].collecting;
+	bool collecting = is_collecting(walk->model, sample);
 
 	return distance <= SAMPLE_REACH_NS &&
 	               (sample->kind == SAMPLE_FAULT || sample->kind == SAMPLE_RECLAIM || collecting)

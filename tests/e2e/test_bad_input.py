@@ -2,8 +2,6 @@
 """What goes wrong on real machines: each case ends in one clear line, or in a recording that says what it lacks."""
 import json
 import os
-import pty
-import select
 import shutil
 import signal
 import struct
@@ -14,6 +12,7 @@ import zlib
 
 from harness import (CAP_BPF, CAP_PERFMON, CAP_SYSLOG, NOBODY, cause_key, check_report, end_process, grant_capabilities, limit,
                      needs, one_line_error, says, wait_until)
+from terminal import Terminal
 
 AS_NOBODY = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
 QUIET = ("-q", "--no-report")
@@ -341,44 +340,15 @@ def test_newer_session(ctx):
 
 # ---- signals ----
 
-def read_terminal(fd, until, timeout=20.0):
-    """Reads from a terminal until a text appears, or its other end is closed."""
-    seen, end = b"", time.monotonic() + timeout
-    while until not in seen:
-        ready, _, _ = select.select([fd], [], [], max(0.0, end - time.monotonic()))
-        assert ready, f"waited in vain for {until!r} on the terminal, which shows {seen!r}"
-        try:
-            data = os.read(fd, 4096)
-        except OSError:
-            data = b""
-        if not data:
-            break
-        seen += data
-    return seen
-
-
-def on_terminal(ctx, *argv):
-    """Runs a command as the foreground job of a terminal of its own. Returns (pid, terminal)."""
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.chdir(ctx.folder)
-        os.execv(argv[0], [str(a) for a in argv])
-    return pid, terminal
-
-
-def status_of(pid):
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-
-
 @needs("bpf")
 def test_ctrl_c(ctx):
-    pid, terminal = on_terminal(ctx, ctx.whyidle, "record", "-o", "session.whyidle", "--", ctx.sim("healthy"),
-                                "--seconds", "60")
-    seen = read_terminal(terminal, b"events/s")
-    seen += read_terminal(terminal, b"2 s, ")
-    os.write(terminal, b"\x03")
-    seen += read_terminal(terminal, b"session kept in")
-    assert status_of(pid) == 128 + signal.SIGINT
+    terminal = Terminal(ctx.whyidle, "record", "-o", "session.whyidle", "--", ctx.sim("healthy"), "--seconds", "60",
+                        cwd=ctx.folder)
+    seen = terminal.read(b"events/s")
+    seen += terminal.read(b"2 s, ")
+    terminal.press(b"\x03")
+    seen += terminal.read(b"session kept in")
+    assert terminal.wait() == 128 + signal.SIGINT
     assert b"busy" in seen, f"no report: {seen!r}"
     report = ctx.report()
     assert report["source"]["incomplete"] is False
@@ -391,15 +361,15 @@ def test_second_ctrl_c_stops_waiting(ctx):
               "signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
               "print('deaf', flush=True)\n"
               "time.sleep(30)\n")
-    pid, terminal = on_terminal(ctx, ctx.whyidle, "record", "--no-report", "-o", "session.whyidle", "--", sys.executable,
-                                "-c", script)
-    read_terminal(terminal, b"deaf")
-    os.write(terminal, b"\x03")
+    terminal = Terminal(ctx.whyidle, "record", "--no-report", "-o", "session.whyidle", "--", sys.executable, "-c", script,
+                        cwd=ctx.folder)
+    terminal.read(b"deaf")
+    terminal.press(b"\x03")
     time.sleep(0.5)  # two keys, not one: what is tested is that the first one alone does not end it
-    assert os.waitpid(pid, os.WNOHANG) == (0, 0), "ended before its command"
-    os.write(terminal, b"\x03")
-    read_terminal(terminal, b"session kept in")
-    assert status_of(pid) == 128 + signal.SIGINT
+    assert terminal.runs(), "ended before its command"
+    terminal.press(b"\x03")
+    terminal.read(b"session kept in")
+    assert terminal.wait() == 128 + signal.SIGINT
     report = ctx.report()
     assert report["source"]["incomplete"] is False
     assert any("stopped by a signal" in line for line in report["degraded"]), report["degraded"]
@@ -412,12 +382,12 @@ def test_interrupt_that_the_command_survives(ctx):
               "signal.signal(signal.SIGINT, stop)\n"
               "print('ready', flush=True)\n"
               "time.sleep(30)\n")
-    pid, terminal = on_terminal(ctx, ctx.whyidle, "record", *QUIET, "-o", "session.whyidle", "--", sys.executable, "-c",
-                                script)
-    read_terminal(terminal, b"ready")
-    os.write(terminal, b"\x03")
-    read_terminal(terminal, b"saved")
-    assert status_of(pid) == 5
+    terminal = Terminal(ctx.whyidle, "record", *QUIET, "-o", "session.whyidle", "--", sys.executable, "-c", script,
+                        cwd=ctx.folder)
+    terminal.read(b"ready")
+    terminal.press(b"\x03")
+    terminal.read(b"saved")
+    assert terminal.wait() == 5
 
 
 @needs("bpf")

@@ -3,10 +3,10 @@
 import gzip
 import json
 import os
-import pty
 import re
 
 from harness import ROOT, Skip, check_report, limit, one_line_error
+from terminal import Terminal
 
 DATA = ROOT.parent / "shared" / "data"
 
@@ -112,17 +112,9 @@ def test_kernels_that_overlap_on_a_stream(ctx):
 
 def on_terminal(*argv):
     """What a command shows on a terminal, and its exit status."""
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.execv(argv[0], argv)
-    seen = b""
-    while True:
-        try:
-            seen += os.read(terminal, 65536)
-        except OSError:  # the other end is closed
-            break
-    os.close(terminal)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), seen.decode(errors="replace")
+    terminal = Terminal(*argv)
+    seen = terminal.read(timeout=60)
+    return terminal.wait(), seen.decode(errors="replace")
 
 
 @limit(120)

@@ -2,242 +2,155 @@
 #include "collect/cuda_watch.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include "base/array.h"
 
 #define FIRST_PERIOD_NS 50000000ULL
 #define LAST_PERIOD_NS  2000000000ULL
-#define NEAR_PERIOD_NS  250000000ULL /* while a process has the driver mapped but is not settled */
-#define MAX_PROCESSES   4096         /* kept in mind at once */
-#define MAX_LIBRARIES   8
 #define MEMORY_DEVICE   "/dev/nvidia-uvm"
 /* How long a process may take from starting CUDA to connecting its bridge, and the bridge to start CUPTI. */
 #define ABSENT_GRACE_NS   1500000000ULL
 #define STARTING_GRACE_NS 20000000000ULL
 
+/* What is known of the bridge of a process; discovered.user. */
 struct watched {
-	uint32_t pid;
-	uint32_t seen;      /* number of the look that last saw it */
-	bool settled;       /* nothing more to find out */
-	bool near;          /* the driver is mapped: CUDA may start at any moment */
-	bool told_mapped;   /* options.mapped was called */
-	uint64_t mapped_ns; /* when CUDA was first seen in it, 0 not yet */
-	uint64_t image;     /* process_image() at that time */
+	bool settled;        /* nothing more to find out */
+	bool told_mapped;    /* options.mapped was called */
+	uint64_t started_ns; /* when CUDA was first seen to be started in it, 0 not yet */
 };
 
 struct cuda_watch {
 	struct cuda_watch_options options;
-	struct {
-		ARRAY(struct watched)
-	} processes;
-	uint32_t look;
-	uint64_t next_ns, period_ns;
-	bool seen;
+	struct discover *discover;
+	uint64_t now_ns; /* of the look that goes on */
 };
 
-struct cuda_watch *cuda_watch_open(const struct cuda_watch_options *options)
+static enum bridge_state bridge_of(const struct cuda_watch *watch, uint32_t pid, const char **text)
 {
-	struct cuda_watch *watch = calloc(1, sizeof(*watch));
-	struct watched *root;
-
-	if (!watch)
-		return NULL;
-	watch->options = *options;
-	watch->period_ns = FIRST_PERIOD_NS;
-	root = array_add(&watch->processes);
-	if (!root) {
-		free(watch);
-		return NULL;
-	}
-	root->pid = options->root_pid;
-	return watch;
+	*text = "";
+	return watch->options.server ? bridge_server_state(watch->options.server, pid, text) : BRIDGE_ABSENT;
 }
 
-static struct watched *find(const struct cuda_watch *watch, uint32_t pid)
+static bool has_run(enum bridge_state state)
 {
-	struct watched *process;
+	return state == BRIDGE_RUNNING || state == BRIDGE_ENDED;
+}
 
-	array_for_each (process, &watch->processes) {
-		if (process->pid == pid)
-			return process;
-	}
-	return NULL;
+static void on_found(void *context, struct discovered *process, bool again)
+{
+	struct cuda_watch *watch = context;
+	struct watched *watched = process->user;
+
+	(void)again;
+	if (!watched)
+		watched = process->user = calloc(1, sizeof(*watched));
+	if (!watched || !process->started)
+		return;
+	if (!watched->started_ns)
+		watched->started_ns = watch->now_ns;
+	if (watch->options.mapped && !watched->told_mapped)
+		watch->options.mapped(watch->options.context, process->pid, process->libraries,
+		                      process->library_count);
+	watched->told_mapped = true;
 }
 
 /*
  * A process that used CUDA has gone before it was clear whether its bridge would come. Where only the mapping
- * of the driver tells of CUDA (cuda_started), it may as well not have used it, and nothing is said.
+ * of the driver tells of CUDA (struct discovered), it may as well not have used it, and nothing is said.
  */
-static void note_gone(struct cuda_watch *watch, struct watched *process)
+static void note_gone(struct cuda_watch *watch, const struct discovered *process)
 {
-	enum bridge_state state = BRIDGE_ABSENT;
-	const char *text = "";
+	struct watched *watched = process->user;
+	enum bridge_state state;
+	const char *text;
 
-	if (process->settled || !process->mapped_ns || access(MEMORY_DEVICE, F_OK))
+	if (!watched || watched->settled || !watched->started_ns || access(MEMORY_DEVICE, F_OK))
 		return;
-	process->settled = true;
-	if (watch->options.server)
-		state = bridge_server_state(watch->options.server, process->pid, &text);
-	if (state != BRIDGE_RUNNING && state != BRIDGE_ENDED)
+	watched->settled = true;
+	state = bridge_of(watch, process->pid, &text);
+	if (!has_run(state))
 		watch->options.without_bridge(watch->options.context, process->pid, state, text, NULL, 0);
 }
 
-/* Marks the known processes that are still there and adds their new children, whatever order /proc has. */
-static void refresh(struct cuda_watch *watch)
+static void on_gone(void *context, struct discovered *process)
 {
-	struct process_list list = {0};
-	struct process_id *process;
-	struct watched *known;
-	bool added = true;
-	size_t kept = 0;
-
-	watch->look++;
-	if (process_list_read(&list) < 0) {
-		array_free(&list);
-		return;
-	}
-	while (added) {
-		added = false;
-		array_for_each (process, &list) {
-			known = find(watch, process->pid);
-			if (!known && find(watch, process->parent) &&
-			    watch->processes.count < MAX_PROCESSES) {
-				known = array_add(&watch->processes);
-				if (!known)
-					break;
-				known->pid = process->pid;
-				added = true;
-			}
-			if (known)
-				known->seen = watch->look;
-		}
-	}
-	for (size_t i = 0; i < watch->processes.count; i++) {
-		if (watch->processes.items[i].seen == watch->look)
-			watch->processes.items[kept++] = watch->processes.items[i];
-		else
-			note_gone(watch, &watch->processes.items[i]);
-	}
-	watch->processes.count = kept;
-	array_free(&list);
+	note_gone(context, process);
+	free(process->user);
+	process->user = NULL;
 }
 
-/*
- * A process that was forked from one with CUDA, without exec, has its libraries mapped but does not use them
- * (CUDA does not work after fork): data loader workers are of this kind.
- */
-static bool is_forked_copy(const struct cuda_watch *watch, const struct watched *process)
+struct cuda_watch *cuda_watch_open(const struct cuda_watch_options *options)
 {
-	const struct watched *parent = find(watch, process_parent(process->pid));
+	struct cuda_watch *watch = calloc(1, sizeof(*watch));
+	struct discover_options discover = {
+	    .first_period_ns = FIRST_PERIOD_NS,
+	    .last_period_ns = LAST_PERIOD_NS,
+	    .found = on_found,
+	    .gone = on_gone,
+	    .context = watch,
+	};
 
-	return parent && parent->mapped_ns && parent->image && parent->image == process_image(process->pid);
-}
-
-/* The driver is mapped; the runtime alone (mapped by merely importing a framework) is not yet use of CUDA. */
-static bool has_driver(const struct cuda_library *libraries, size_t count)
-{
-	for (size_t i = 0; i < count; i++) {
-		if (strncmp(libraries[i].name, "libcudart", 9))
-			return true;
+	if (!watch)
+		return NULL;
+	watch->options = *options;
+	discover.filter.pids = &watch->options.root_pid;
+	discover.filter.pid_count = 1;
+	watch->discover = discover_open(&discover);
+	if (!watch->discover) {
+		free(watch);
+		return NULL;
 	}
-	return false;
+	return watch;
 }
 
-/*
- * Importing a framework maps the driver long before CUDA starts, if it ever does. cuInit opens the unified
- * memory device (seen with driver 580); the bridge is loaded during that call. Without such a device on the
- * machine (the stand-ins of tests/sim) a mapped driver must do.
- */
-static bool cuda_started(uint32_t pid)
+/* Has its bridge had time enough? */
+static void judge(struct cuda_watch *watch, const struct discovered *process)
 {
-	return access(MEMORY_DEVICE, F_OK) || process_has_open(pid, MEMORY_DEVICE);
-}
+	struct watched *watched = process->user;
+	enum bridge_state state;
+	const char *text;
 
-static void note_cuda(struct cuda_watch *watch, struct watched *process, uint64_t now_ns)
-{
-	watch->seen = true;
-	if (process->mapped_ns)
+	if (!watched || watched->settled)
 		return;
-	process->mapped_ns = now_ns;
-	process->image = process_image(process->pid);
-}
-
-static void look_at(struct cuda_watch *watch, struct watched *process, uint64_t now_ns)
-{
-	struct cuda_library libraries[MAX_LIBRARIES];
-	enum bridge_state state = BRIDGE_ABSENT;
-	const char *text = "";
-	bool running;
-	size_t count;
-
-	if (watch->options.server)
-		state = bridge_server_state(watch->options.server, process->pid, &text);
-	running = state == BRIDGE_RUNNING || state == BRIDGE_ENDED;
-	if (running && !watch->options.mapped) {
-		process->settled = true;
-		note_cuda(watch, process, now_ns);
+	state = bridge_of(watch, process->pid, &text);
+	if (has_run(state)) {
+		watched->settled = true;
 		return;
 	}
-	if (is_forked_copy(watch, process))
+	if (!watched->started_ns ||
+	    (state != BRIDGE_FAILED && watch->now_ns - watched->started_ns <
+	                                   (state == BRIDGE_ABSENT ? ABSENT_GRACE_NS : STARTING_GRACE_NS)))
 		return;
-	count = process_cuda_libraries(process->pid, libraries, MAX_LIBRARIES);
-	if (!has_driver(libraries, count))
-		return;
-	process->near = true;
-	if (!cuda_started(process->pid))
-		return;
-	if (watch->options.mapped && !process->told_mapped)
-		watch->options.mapped(watch->options.context, process->pid, libraries, count);
-	process->told_mapped = true;
-	process->settled = running;
-	note_cuda(watch, process, now_ns);
-	if (running)
-		return;
-	if (state != BRIDGE_FAILED &&
-	    now_ns - process->mapped_ns < (state == BRIDGE_ABSENT ? ABSENT_GRACE_NS : STARTING_GRACE_NS))
-		return;
-	process->settled = true;
-	watch->options.without_bridge(watch->options.context, process->pid, state, text, libraries, count);
+	watched->settled = true;
+	watch->options.without_bridge(watch->options.context, process->pid, state, text, process->libraries,
+	                              process->library_count);
 }
 
 void cuda_watch_poll(struct cuda_watch *watch, uint64_t now_ns)
 {
-	struct watched *process;
-	bool near = false;
-
-	if (now_ns < watch->next_ns)
+	watch->now_ns = now_ns;
+	if (!discover_poll(watch->discover, now_ns))
 		return;
-	refresh(watch);
-	array_for_each (process, &watch->processes) {
-		if (!process->settled)
-			look_at(watch, process, now_ns);
-		near |= process->near && !process->settled;
-	}
-	watch->next_ns =
-	    now_ns + (near && watch->period_ns > NEAR_PERIOD_NS ? NEAR_PERIOD_NS : watch->period_ns);
-	if (watch->period_ns < LAST_PERIOD_NS)
-		watch->period_ns += watch->period_ns / 2;
+	for (size_t i = 0; i < discover_count(watch->discover); i++)
+		judge(watch, discover_at(watch->discover, i));
 }
 
 void cuda_watch_finish(struct cuda_watch *watch)
 {
-	struct watched *process;
-
-	array_for_each (process, &watch->processes)
-		note_gone(watch, process);
+	for (size_t i = 0; i < discover_count(watch->discover); i++)
+		note_gone(watch, discover_at(watch->discover, i));
 }
 
 bool cuda_watch_seen(const struct cuda_watch *watch)
 {
-	return watch->seen;
+	return discover_started(watch->discover) > 0;
 }
 
 void cuda_watch_close(struct cuda_watch *watch)
 {
 	if (!watch)
 		return;
-	array_free(&watch->processes);
+	for (size_t i = 0; i < discover_count(watch->discover); i++)
+		free(discover_at(watch->discover, i)->user);
+	discover_close(watch->discover);
 	free(watch);
 }

@@ -3,9 +3,8 @@
  * Looks after the CUDA processes below the recorded command: which of them have a bridge, and which use CUDA
  * without one, so that the recorder can fall back to uprobes and say what is missing.
  *
- * It reads /proc now and then, more seldom as time goes by, but four times a second while a process has the
- * driver mapped and has not started it. A process that starts CUDA and ends between two looks without ever
- * connecting a bridge is not seen.
+ * It looks at all processes (collect/discover.h) now and then, more seldom as time goes by. A process that
+ * starts CUDA and ends between two looks without ever connecting a bridge is not seen.
  */
 #ifndef WHYIDLE_COLLECT_CUDA_WATCH_H
 #define WHYIDLE_COLLECT_CUDA_WATCH_H
@@ -14,7 +13,7 @@
 #include <stdint.h>
 
 #include "collect/bridge_server.h"
-#include "collect/process_info.h"
+#include "collect/discover.h"
 
 struct cuda_watch;
 

@@ -74,18 +74,27 @@ void process_namespace_tids(uint32_t pid, struct index_map *map)
 	closedir(tasks);
 }
 
-uint32_t process_parent(uint32_t pid)
+bool process_stat_read(uint32_t pid, struct process_stat *stat)
 {
-	char path[64], stat[512], *name_end;
-	unsigned int parent = 0;
+	char path[64], text[512];
 
 	snprintf(path, sizeof(path), "/proc/%u/stat", pid);
-	if (read_small(path, stat, sizeof(stat)) <= 0)
-		return 0;
-	name_end = strrchr(stat, ')'); /* the name may hold anything, also ") R 1" */
-	if (!name_end || sscanf(name_end + 1, " %*c %u", &parent) != 1)
-		return 0;
-	return parent;
+	return read_small(path, text, sizeof(text)) > 0 && process_stat_parse(text, stat);
+}
+
+uint32_t process_parent(uint32_t pid)
+{
+	struct process_stat stat;
+
+	return process_stat_read(pid, &stat) ? stat.parent : 0;
+}
+
+void process_cgroups(uint32_t pid, char text[PROCESS_CGROUP_TEXT])
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%u/cgroup", pid);
+	read_small(path, text, PROCESS_CGROUP_TEXT);
 }
 
 void process_name(uint32_t pid, char *name, size_t size)
@@ -149,13 +158,13 @@ int process_list_read(struct process_list *list)
 	if (!proc)
 		return -errno;
 	while ((entry = readdir(proc))) {
-		uint32_t pid, parent;
+		struct process_stat stat;
+		uint32_t pid;
 
 		if (!is_number(entry->d_name))
 			continue;
 		pid = strtoul(entry->d_name, NULL, 10);
-		parent = process_parent(pid);
-		if (!parent)
+		if (!process_stat_read(pid, &stat))
 			continue;
 		process = array_add(list);
 		if (!process) {
@@ -163,53 +172,61 @@ int process_list_read(struct process_list *list)
 			break;
 		}
 		process->pid = pid;
-		process->parent = parent;
+		process->stat = stat;
 	}
 	closedir(proc);
 	return err;
 }
 
-/* "libcuda.so", "libcuda.so.1", "libcudart.so.13", "libcudart-0a1b2c.so.12.1" (as wheels rename it). */
-static bool is_cuda_library(const char *name)
+/*
+ * How the file of one mapping can be opened: by its path in the target's own view of the file system, or by
+ * the mapping where another file has that path now, or none.
+ */
+static bool find_file(uint32_t pid, const char *range, const char *path, size_t length,
+                      struct cuda_library *library)
 {
-	const char *rest;
+	char mapping[128];
+	struct stat mapped, named;
+	bool known;
 
-	if (!strncmp(name, "libcudart", 9))
-		rest = name + 9;
-	else if (!strncmp(name, "libcuda", 7))
-		rest = name + 7;
-	else
-		return false;
-	return !strncmp(rest, ".so", 3) || (rest[0] == '-' && strstr(rest, ".so"));
+	snprintf(mapping, sizeof(mapping), "/proc/%u/map_files/%s", pid, range);
+	known = !stat(mapping, &mapped);
+	if (snprintf(library->path, sizeof(library->path), "/proc/%u/root%.*s", pid, (int)length, path) >=
+	        (int)sizeof(library->path) ||
+	    stat(library->path, &named) ||
+	    (known && (named.st_dev != mapped.st_dev || named.st_ino != mapped.st_ino))) {
+		if (!known)
+			return false;
+		snprintf(library->path, sizeof(library->path), "%s", mapping);
+		named = mapped;
+	}
+	library->device = named.st_dev;
+	library->inode = named.st_ino;
+	return true;
 }
 
 /* Adds the library of one line of /proc/PID/maps, unless it is there or is none. */
-static size_t add_library(uint32_t pid, const char *line, struct cuda_library *libraries, size_t count)
+static size_t add_library(uint32_t pid, char *line, struct cuda_library *libraries, size_t count)
 {
-	unsigned long long start, end, inode;
 	struct cuda_library *library = &libraries[count];
+	char *path = strchr(line, '/'), *range_end = strchr(line, ' ');
 	const char *name;
-	struct stat info;
-	int path_at = 0;
+	size_t length;
 
-	if (sscanf(line, "%llx-%llx %*4s %*x %*x:%*x %llu %n", &start, &end, &inode, &path_at) < 3 ||
-	    !path_at || line[path_at] != '/')
+	if (!path || !range_end)
 		return count;
-	name = strrchr(line + path_at, '/') + 1;
-	if (!is_cuda_library(name))
+	library->deleted = mapped_path_deleted(path, &length);
+	*range_end = '\0';
+	path[length] = '\0';
+	name = strrchr(path, '/') + 1;
+	if (!is_cuda_library(name) || !find_file(pid, line, path, length, library))
 		return count;
 	for (size_t i = 0; i < count; i++) {
-		if (!strncmp(libraries[i].name, name, sizeof(libraries[i].name) - 1))
+		if (libraries[i].device == library->device && libraries[i].inode == library->inode)
 			return count;
 	}
-	/* By its path in the target's own view of the file system, or by the mapping where that has changed.
-	 */
 	snprintf(library->name, sizeof(library->name), "%s", name);
-	if (snprintf(library->path, sizeof(library->path), "/proc/%u/root%s", pid, line + path_at) >=
-	        (int)sizeof(library->path) ||
-	    stat(library->path, &info) < 0 || info.st_ino != inode)
-		snprintf(library->path, sizeof(library->path), "/proc/%u/map_files/%llx-%llx", pid, start,
-		         end);
+	library->driver = is_cuda_driver(name);
 	return count + 1;
 }
 

@@ -12,6 +12,9 @@
 
 #include "base/array.h"
 #include "base/hash.h"
+#include "collect/pure_process_match.h"
+
+#define PROCESS_CGROUP_TEXT 8192
 
 /* Adds every thread of `pid` to `map`: its id in its innermost pid namespace → its id in ours. */
 void process_namespace_tids(uint32_t pid, struct index_map *map);
@@ -34,8 +37,15 @@ bool process_has_open(uint32_t pid, const char *path);
 /* True if this process runs in the initial pid namespace. */
 bool process_in_initial_pid_namespace(void);
 
+/* The text of /proc/PID/cgroup, "" if it has gone. */
+void process_cgroups(uint32_t pid, char text[PROCESS_CGROUP_TEXT]);
+
+/* What /proc/PID/stat says; false if the process has gone. */
+bool process_stat_read(uint32_t pid, struct process_stat *stat);
+
 struct process_id {
-	uint32_t pid, parent;
+	uint32_t pid;
+	struct process_stat stat;
 };
 
 struct process_list {
@@ -45,15 +55,19 @@ struct process_list {
 /* All processes. Returns 0 or a negative errno; free with array_free. */
 int process_list_read(struct process_list *list);
 
-/* A CUDA library that a process has mapped. */
+/* A CUDA library that a process has mapped. Files are told apart by device and inode, as stat(2) gives them.
+ */
 struct cuda_library {
 	char path[512]; /* to open it by, below /proc/PID */
 	char name[128]; /* last part of its own path */
+	uint64_t device, inode;
+	bool driver;  /* libcuda; else the runtime */
+	bool deleted; /* it has no name any more */
 };
 
 /*
- * Finds the CUDA driver and runtime libraries that `pid` has mapped, at most `max`. Returns how many; 0 also
- * if the maps cannot be read.
+ * Finds the CUDA driver and runtime libraries that `pid` has mapped, at most `max`: every copy, in the view
+ * of the file system that the process has. Returns how many; 0 also if the maps cannot be read.
  */
 size_t process_cuda_libraries(uint32_t pid, struct cuda_library *libraries, size_t max);
 

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Texts of /proc/PID taken apart. */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "collect/pure_process_match.h"
+
+#define ID "3f1c9d2ab4e5f60718293a4b5c6d7e8f90a1b2c3d4e5f60718293a4b5c6d7e8f"
+
+Test(process_match, stat_of_any_name)
+{
+	struct process_stat stat = {0};
+
+	cr_assert(process_stat_parse(
+	    "17 (a) R 1 (b) S 5 17 17 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 1 0 987 4096000 12 "
+	    "18446744073709551615",
+	    &stat));
+	cr_assert(stat.parent == 5 && stat.start_ticks == 987 && stat.memory_bytes == 4096000);
+	cr_assert_not(process_stat_parse("", &stat));
+	cr_assert_not(process_stat_parse("17 (a) S 5 17 17", &stat));
+	cr_assert_not(process_stat_parse("17 a S 5 17 17 0 -1", &stat));
+}
+
+Test(process_match, groups)
+{
+	const char *unified = "0::/system.slice/docker-" ID ".scope\n";
+	const char *old = "12:memory:/docker/" ID "\n4:cpu,cpuacct:/jobs/a\n1:name=systemd:/\n";
+
+	cr_assert(cgroup_is_below(unified, "/system.slice"));
+	cr_assert(cgroup_is_below(unified, "/system.slice/"));
+	cr_assert(cgroup_is_below(unified, "/sys/fs/cgroup/system.slice"));
+	cr_assert(cgroup_is_below(unified, "/"));
+	cr_assert_not(cgroup_is_below(unified, "/system"));
+	cr_assert_not(cgroup_is_below(unified, "/user.slice"));
+	cr_assert(cgroup_is_below(old, "/jobs"));
+	cr_assert(cgroup_is_below(old, "/sys/fs/cgroup/cpu,cpuacct/jobs/a"));
+	cr_assert_not(cgroup_is_below(old, "/sys/fs/cgroup/memory/jobs"));
+	cr_assert_not(cgroup_is_below("", "/"));
+	cr_assert_not(cgroup_is_below("nonsense", "/"));
+}
+
+Test(process_match, containers)
+{
+	const char *docker = "0::/system.slice/docker-" ID ".scope\n";
+	const char *pod = "0::/kubepods.slice/pod1/cri-containerd-" ID ".scope/inner\n";
+	char id[65];
+
+	cr_assert(cgroup_in_container(docker, ID));
+	cr_assert(cgroup_in_container(docker, "3f1c9d2ab4e5"));
+	cr_assert_not(cgroup_in_container(docker, "f1c9d2ab4e5"), "an id is matched from its beginning");
+	cr_assert_not(cgroup_in_container(docker, "3f1c"), "too short to mean one container");
+	cr_assert_not(cgroup_in_container(docker, ""));
+	cr_assert(cgroup_in_container(pod, "3f1c9d2ab4e5"));
+	cr_assert(cgroup_container(docker, id) && !strcmp(id, ID));
+	cr_assert(cgroup_container(pod, id) && !strcmp(id, ID));
+	cr_assert(cgroup_container("3:cpu:/docker/" ID "\n", id) && !strcmp(id, ID));
+	cr_assert_not(cgroup_container("0::/user.slice/" ID "0\n", id), "longer than an id");
+	cr_assert_not(cgroup_container("0::/\n", id));
+}
+
+Test(process_match, libraries)
+{
+	size_t length;
+
+	cr_assert(is_cuda_driver("libcuda.so") && is_cuda_driver("libcuda.so.580.65.06"));
+	cr_assert_not(is_cuda_driver("libcudart.so.13"));
+	cr_assert(is_cuda_library("libcudart.so.13") && is_cuda_library("libcudart-0a1b2c.so.12.1"));
+	cr_assert_not(is_cuda_library("libcudadebugger.so.1"));
+	cr_assert_not(is_cuda_library("libcudnn.so.9"));
+	cr_assert(mapped_path_deleted("/a/libcuda.so.1 (deleted)", &length) &&
+	          length == strlen("/a/libcuda.so.1"));
+	cr_assert_not(mapped_path_deleted("/a/libcuda.so.1", &length));
+	cr_assert(length == strlen("/a/libcuda.so.1"));
+	cr_assert_not(mapped_path_deleted(" (deleted)", &length));
+}

@@ -68,12 +68,13 @@ struct thread_state {
 	__s32 waker_syscall;
 	__s32 waker_kstack;
 
-	__u32 tid;    /* as records give it; exec can change it */
-	__u32 seq;    /* recorded intervals so far */
-	__u32 faults; /* since the last record */
-	__u32 named;  /* a record with its name was sent */
-	__u32 slot;   /* number of its slot for stacks + 1, 0 none */
-	__u32 guest;  /* 1: tracked on demand, because it woke a tracked thread (see sched.bpf.c) */
+	__u32 tid;      /* as records give it; exec can change it */
+	__u32 seq;      /* recorded intervals so far */
+	__u32 faults;   /* since the last record */
+	__u32 named;    /* a record with its name was sent */
+	__u32 slot;     /* number of its slot for stacks + 1, 0 none */
+	__u32 guest;    /* 1: tracked on demand, because it woke a tracked thread (see sched.bpf.c) */
+	__u64 guest_ns; /* when it did so last */
 
 	__u64 python_thread; /* PyThreadState, 0 not known */
 	__u64 python_missed; /* first of the list of those when this thread was not found in it */

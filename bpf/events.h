@@ -112,6 +112,12 @@ struct wire_sample {
 	__u64 ip; /* interrupted instruction */
 };
 
+/* What user stacks cost so far. Value of a BPF map, one for each CPU. */
+struct wire_stack_cost {
+	__u64 copied, copied_bytes; /* in the programs, Python frames counted in */
+	__u64 sent, sent_bytes;     /* to the collector */
+};
+
 /* struct wire_stack.flags */
 #define WIRE_STACK_CUT        (1u << 0) /* the stack goes on behind what was copied */
 #define WIRE_STACK_PYTHON_CUT (1u << 1) /* there are more Python frames than were followed */

@@ -30,7 +30,7 @@ int cpu_sampled(struct bpf_perf_event_data *context)
 	thread_name(thread, task, now);
 	if (kernel)
 		kstack = kernel_stack(context);
-	stack_take(thread, task, now);
+	stack_take(thread, task, STACKS_SAMPLED, now);
 	has_stack = stack_send(thread);
 	record = record_reserve(WIRE_SAMPLE, sizeof(*record));
 	if (!record)

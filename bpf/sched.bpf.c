@@ -54,7 +54,7 @@ static __always_inline void interval_open(void *context, struct thread_state *th
 	}
 	thread->flags = BPF_CORE_READ_BITFIELD(task, in_iowait) ? WIRE_OFFCPU_IOWAIT : 0;
 	thread->kstack = kernel_stack(context);
-	stack_take(thread, task, now);
+	stack_take(thread, task, STACKS_OFFCPU, now);
 	if (thread->syscall >= 0)
 		thread->object = syscall_object(task, thread->syscall, thread->args, false, &thread->file);
 }
@@ -172,11 +172,13 @@ static __u32 guest_count;
  */
 static __always_inline void guest_admit(struct task_struct *task, __s32 syscall, __u64 now)
 {
-	struct thread_state *thread;
+	struct thread_state *thread = thread_find(task);
 	struct wire_fork *record;
 	__u32 tgid;
 
-	if (syscall < 0 || guest_count >= GUESTS_MAX || task->flags & TASK_FLAG_EXITING || thread_find(task))
+	if (thread)
+		thread->guest_ns = now;
+	if (syscall < 0 || guest_count >= GUESTS_MAX || task->flags & TASK_FLAG_EXITING || thread)
 		return;
 	tgid = task_tgid(task);
 	if (tgid == settings.collector || process_tracked(tgid))
@@ -186,6 +188,7 @@ static __always_inline void guest_admit(struct task_struct *task, __s32 syscall,
 		return;
 	__sync_fetch_and_add(&guest_count, 1);
 	thread->guest = 1;
+	thread->guest_ns = now;
 	record = record_reserve(WIRE_FORK, sizeof(*record));
 	if (!record)
 		return;

@@ -19,12 +19,15 @@ enum syscall_kind {
 	SYSCALL_POLL = 2, /* an array of struct pollfd, the second one its length */
 };
 
+#define STACKS_OFFCPU  (1u << 0) /* blocked intervals of at least min_stack_ns */
+#define STACKS_SAMPLED (1u << 1) /* CPU samples */
+
 struct bpf_settings {
 	__u64 pid_namespace;   /* inode of the pid namespace that ids are given in, 0: the initial one */
 	__u64 min_offcpu_ns;   /* shorter intervals are not recorded */
 	__u64 min_stack_ns;    /* shorter intervals come without a user stack */
 	__u64 stack_budget;    /* bytes of user stacks between two polls of the collector */
-	__u8 user_stacks;      /* 1: user stacks with samples and blocked intervals */
+	__u8 user_stacks;      /* which records come with a user stack: STACKS_* */
 	__u8 thread_table;     /* 1: thread states in a hash table, task storage is not available */
 	__u8 adopt_on_switch;  /* 1: threads of tracked processes are found when they are switched */
 	__u8 switch_has_state; /* 1: sched_switch passes the state of the previous task (since 5.18) */

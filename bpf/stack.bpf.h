@@ -17,7 +17,8 @@
 #include "common.bpf.h"
 
 #define PAGE_BYTES   4096
-#define PYTHON_STEPS 128 /* threads of an interpreter that are looked through for the current one */
+#define GUEST_NS     5000000000 /* guests have stacks for so long after they woke a tracked thread */
+#define PYTHON_STEPS 128        /* threads of an interpreter that are looked through for the current one */
 
 struct stack_slot {
 	struct wire_stack record;
@@ -40,6 +41,13 @@ struct {
 	__uint(value_size, sizeof(__u32));
 } free_slots SEC(".maps") __weak;
 
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct wire_stack_cost);
+} stack_cost SEC(".maps") __weak;
+
 /* Where CPython keeps things, by thread group id; filled by the collector. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -54,6 +62,14 @@ static __always_inline struct stack_slot *slot_of(const struct thread_state *thr
 	__u32 index = thread->slot - 1;
 
 	return thread->slot ? bpf_map_lookup_elem(&stack_slots, &index) : NULL;
+}
+
+/* Of this CPU; never NULL in practice, but the verifier wants to know. */
+static __always_inline struct wire_stack_cost *cost_here(void)
+{
+	__u32 only = 0;
+
+	return bpf_map_lookup_elem(&stack_cost, &only);
 }
 
 /* The thread's slot, made its own if it has none yet. NULL if all are taken. */
@@ -236,16 +252,22 @@ static __always_inline __u32 copy_stack(struct stack_slot *slot, __u32 python_co
 	return done;
 }
 
-/* Copies the stack of the current thread, `task`, into its slot. */
-static __always_inline void stack_take(struct thread_state *thread, struct task_struct *task, __u64 now)
+/* Copies the stack of the current thread, `task`, into its slot if records of this kind, STACKS_*, have one.
+ */
+static __always_inline void stack_take(struct thread_state *thread, struct task_struct *task, __u32 kind,
+                                       __u64 now)
 {
+	struct wire_stack_cost *cost;
 	struct stack_slot *slot;
 	struct pt_regs *regs;
 	__u32 count;
 
 	thread->stack_bytes = 0;
-	if (!settings.user_stacks ||
+	if (!(settings.user_stacks & kind) ||
 	    task->flags & (TASK_FLAG_KTHREAD | TASK_FLAG_IO_WORKER | TASK_FLAG_EXITING))
+		return;
+	/* Many guests are some by chance: an interrupt woke the thread on top of them. */
+	if (thread->guest && now - thread->guest_ns > GUEST_NS)
 		return;
 	slot = slot_take(thread);
 	if (!slot)
@@ -272,12 +294,18 @@ static __always_inline void stack_take(struct thread_state *thread, struct task_
 	slot->record.stack_bytes = copy_stack(slot, count, slot->record.sp, stack_end(task, slot->record.sp));
 	thread->stack_bytes =
 	    sizeof(slot->record) + count * sizeof(struct wire_python_frame) + slot->record.stack_bytes;
+	cost = cost_here();
+	if (cost) {
+		cost->copied++;
+		cost->copied_bytes += thread->stack_bytes;
+	}
 }
 
 /* Sends what is in the slot. Returns true if a record that follows may count on it. */
 static __always_inline bool stack_send(struct thread_state *thread)
 {
 	struct stack_slot *slot = slot_of(thread);
+	struct wire_stack_cost *cost;
 	__u32 size = thread->stack_bytes;
 
 	thread->stack_bytes = 0;
@@ -297,6 +325,11 @@ static __always_inline bool stack_send(struct thread_state *thread)
 	if (bpf_ringbuf_output(&ring, slot, size, BPF_RB_NO_WAKEUP)) {
 		count_loss(WIRE_LOSS_RING);
 		return false;
+	}
+	cost = cost_here();
+	if (cost) {
+		cost->sent++;
+		cost->sent_bytes += size;
 	}
 	return true;
 }

@@ -100,9 +100,10 @@ static int run(double seconds, int pairs, enum mode mode, struct result *result,
 {
 	uint64_t *rounds =
 	    mmap(NULL, 64 * MAX_PAIRS, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	struct bpf_source_options options = {.sample_period_ns = 4000000,
-	                                     .user_stacks = mode > WITHOUT_USER_STACKS,
-	                                     .min_stack_ns = mode == ALL_WAITS};
+	struct bpf_source_options options = {
+	    .sample_period_ns = 4000000,
+	    .user_stacks = mode > WITHOUT_USER_STACKS ? STACKS_OFFCPU | STACKS_SAMPLED : 0,
+	    .min_stack_ns = mode == ALL_WAITS};
 	bool record = mode != BARE;
 	char path[] = "/tmp/whyidle-bench-XXXXXX";
 	struct session_writer *writer = NULL;

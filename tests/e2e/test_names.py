@@ -99,6 +99,56 @@ def test_python_lines_of_other_versions(ctx):
     return ", ".join(pythons)
 
 
+def check_quality(report, python=None):
+    """The limits that hold of programs whose files have symbols."""
+    stacks = report["user_stacks"]
+    frames, named = stacks["sampled_frames"], stacks["sampled_frames_named"]
+    waits, complete = stacks["long_waits"], stacks["long_waits_complete"]
+    assert report["losses"]["user_stacks"] == 0, report["losses"]
+    assert frames >= 100 and waits >= 20, f"too little to judge: {stacks}"
+    assert complete >= 0.95 * waits, f"only {complete} of {waits} long waits have a complete stack"
+    if python and stacks["unnamed_file"] == os.path.realpath(python):
+        named += stacks["unnamed_in_file"]  # a distribution's interpreter without symbols: nothing has its names
+    assert named >= 0.95 * frames, f"only {named} of {frames} sampled functions have names: {stacks}"
+    assert 0 < stacks["sent_bytes_per_s"] <= stacks["copied_bytes_per_s"], stacks
+    return f"{named / frames:.1%} named, {complete / waits:.1%} complete, {stacks['sent_bytes_per_s'] / 1e6:.1f} MB/s"
+
+
+@limit(60)
+@needs("bpf")
+def test_stacks_of_c_are_complete_and_named(ctx):
+    done = ctx.record(ctx.sim("loader_starved"), "--seconds", "2", options=("-q", "--no-report"))
+    assert done.status == 0, done
+    return check_quality(ctx.report())
+
+
+@limit(60)
+@needs("bpf")
+def test_stacks_of_python_are_complete_and_named(ctx):
+    pythons = other_pythons(ctx)
+    python = pythons[max(pythons, key=version_key)] if pythons else "/usr/bin/python3"
+    for kind in "compute", "lock":
+        record_python(ctx, python, kind)
+        shown = check_quality(ctx.report(), python)
+    return f"{python}: {shown}"
+
+
+@limit(60)
+@needs("bpf")
+def test_choice_of_user_stacks(ctx):
+    """Which records have user stacks is the user's choice."""
+    for choice, sampled, offcpu in ("none", False, False), ("samples", True, False), ("offcpu", False, True):
+        done = ctx.record(ctx.sim("lock_wait"), "--seconds", "0.5", options=("-q", "--no-report", "--user-stacks", choice))
+        assert done.status == 0, done
+        report = ctx.report()
+        dump = ctx.run(ctx.whyidle, "dump", ctx.path("session.whyidle")).out
+        for kind, wanted in ("sample", sampled), ("offcpu", offcpu):
+            found = re.search(rf"^{kind} .* ustack=[1-9]", dump, re.MULTILINE) is not None
+            assert found == wanted, f"user stacks with {kind} records: {found}, with --user-stacks {choice}"
+        assert (report["user_stacks"] is None) == (choice == "none"), report["user_stacks"]
+        assert not report["degraded"] or not any("stack" in line for line in report["degraded"]), report["degraded"]
+
+
 def check_function(ctx, function, *command):
     done = ctx.record(*command, options=("-q", "--no-report"), env={"LD_LIBRARY_PATH": str(ctx.build / "sim" / "lib")})
     assert done.status == 0, done

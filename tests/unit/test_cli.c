@@ -155,7 +155,7 @@ Test(cli, record_passes_everything_on)
 {
 	int status = RUN(command_record, "-o", "out.whyidle", "--ring-size=8M", "--bridge-ring-size", "64K",
 	                 "--sample-period", "1ms", "--min-offcpu=10us", "--uprobes", "never", "--as-root",
-	                 "--no-report", "-q", "--", "python3", "-o", "--json");
+	                 "--user-stacks=samples", "--no-report", "-q", "--", "python3", "-o", "--json");
 
 	cr_assert_eq(status, 42, "the command's own status");
 	cr_assert_eq(told_count, 1);
@@ -166,6 +166,7 @@ Test(cli, record_passes_everything_on)
 	cr_assert_eq(told.sample_period_ns, 1000000);
 	cr_assert_eq(told.min_offcpu_ns, 10000);
 	cr_assert_eq(told.uprobes, RECORDER_UPROBES_NEVER);
+	cr_assert_eq(told.user_stacks, RECORDER_STACKS_SAMPLES);
 	cr_assert(told.as_root && !told.no_bpf && !told.no_bridge);
 	cr_assert(strstr(told_line, "--ring-size=8M") && !strstr(told_line, "python3"), "%s", told_line);
 }
@@ -176,6 +177,7 @@ Test(cli, record_defaults)
 	cr_assert_eq(told.sample_period_ns, 4000000);
 	cr_assert_eq(told.min_offcpu_ns, 0);
 	cr_assert_eq(told.uprobes, RECORDER_UPROBES_AUTO);
+	cr_assert_eq(told.user_stacks, RECORDER_STACKS_ALL);
 	cr_assert(!told.as_root, "what follows the command is the command's");
 	cr_assert_str_eq(told_output, "(default)");
 }
@@ -196,6 +198,7 @@ Test(cli, record_usage_errors)
 	cr_assert_eq(RUN(command_record, "-o"), STATUS_USAGE);
 	cr_assert_eq(RUN(command_record, "--ring-size", "5000", "--", "true"), STATUS_USAGE);
 	cr_assert_eq(RUN(command_record, "--ring-size", "12K", "--", "true"), STATUS_USAGE);
+	cr_assert_eq(RUN(command_record, "--user-stacks=some", "--", "true"), STATUS_USAGE);
 	cr_assert_eq(RUN(command_record, "--uprobes=maybe", "--", "true"), STATUS_USAGE);
 	cr_assert_eq(RUN(command_record, "--no-bpf", "--no-bridge", "--", "true"), STATUS_USAGE);
 	cr_assert_eq(RUN(command_record, "--quiet=yes", "--", "true"), STATUS_USAGE);

@@ -150,6 +150,7 @@ Test(report_json, losses_and_limits)
 	cr_assert_eq(integer_at(report, "losses/bpf_ring"), 123456);
 	cr_assert_eq(integer_at(report, "losses/cupti"), 7);
 	cr_assert_eq(integer_at(report, "losses/file"), 0);
+	cr_assert(json_is_null(at(report, "user_stacks")), "none were taken");
 	cr_assert(json_is_true(at(report, "source/incomplete")));
 	cr_assert_eq(json_array_size(at(report, "degraded")), 1);
 	json_decref(report);

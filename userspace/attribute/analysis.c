@@ -9,6 +9,7 @@
 #include "attribute/gaps.h"
 #include "attribute/owner.h"
 #include "attribute/replay.h"
+#include "attribute/stack_quality.h"
 #include "attribute/tally.h"
 #include "attribute/workers.h"
 #include "base/number.h"
@@ -316,6 +317,7 @@ static void count_losses(struct loss_report *report, const struct model *model)
 {
 	const struct loss *loss;
 
+	report->user_stacks = model->stack_cost.lost;
 	array_for_each (loss, &model->losses) {
 		switch (loss->cause) {
 		case RECORD_LOSS_BPF_RING:
@@ -362,6 +364,8 @@ int analysis_run(struct analysis *analysis, const struct model *model, const str
 	if (options->has_window && options->window_end_ns <= options->window_start_ns)
 		return error_set(error, -EINVAL, "the window is empty: its end must be later than its start");
 	count_losses(&analysis->losses, model);
+	if (stack_quality(model, &analysis->stacks))
+		return error_no_memory(error);
 	array_for_each (degraded, &model->degraded) {
 		const char **slot = array_add(&analysis->degraded);
 

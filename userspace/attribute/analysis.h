@@ -17,6 +17,7 @@
 #include "attribute/cause.h"
 #include "base/array.h"
 #include "base/error.h"
+#include "model/stack_cost.h"
 
 struct model;
 
@@ -137,6 +138,17 @@ struct device_report {
 /* Records lost, by cause. */
 struct loss_report {
 	uint64_t bpf_ring, bridge_ring, cupti, stacks, storage, file;
+	uint64_t user_stacks; /* no records of their own: others lack their names */
+};
+
+/* How well the user stacks of the whole recording tell what they should (attribute/stack_quality.h). */
+struct stack_report {
+	struct stack_cost cost;
+	uint64_t frames, frames_named; /* user frames of CPU samples, each as often as it was sampled */
+	const char *unnamed_file;      /* which most of the others are from, NULL if there are none */
+	uint64_t unnamed_in_file;
+	uint64_t long_waits,
+	    long_waits_complete; /* blocked for over 1 ms; with a stack down to the thread's start */
 };
 
 struct analysis {
@@ -148,6 +160,7 @@ struct analysis {
 	bool incomplete;      /* the session has no end mark */
 	uint64_t session_start_ns, session_end_ns;
 	struct loss_report losses;
+	struct stack_report stacks;
 	struct {
 		ARRAY(const char *)
 	} degraded; /* what could not be recorded, one line each */

@@ -14,7 +14,7 @@ struct record_values {
 	const char *output;
 	bool quiet, as_root, no_bridge, no_bpf, no_report, json;
 	uint64_t ring_bytes, bridge_ring_bytes, sample_period_ns, min_offcpu_ns;
-	int uprobes;
+	int uprobes, user_stacks;
 };
 
 #define FIELD(name)              offsetof(struct record_values, name)
@@ -24,6 +24,12 @@ static const char *const uprobe_words[] = {[RECORDER_UPROBES_AUTO] = "auto",
                                            [RECORDER_UPROBES_ALWAYS] = "always",
                                            [RECORDER_UPROBES_NEVER] = "never",
                                            NULL};
+
+static const char *const stack_words[] = {[RECORDER_STACKS_ALL] = "all",
+                                          [RECORDER_STACKS_OFFCPU] = "offcpu",
+                                          [RECORDER_STACKS_SAMPLES] = "samples",
+                                          [RECORDER_STACKS_NONE] = "none",
+                                          NULL};
 
 static const struct option_spec options[] = {
     {.name = "output",
@@ -82,6 +88,13 @@ static const struct option_spec options[] = {
      .kind = OPTION_CHOICE,
      .offset = FIELD(uprobes),
      .choices = uprobe_words},
+    {.name = "user-stacks",
+     .argument = "WHICH",
+     .help = "user stacks, which name functions and lines: all (default), offcpu (of threads that wait), "
+             "samples (of what runs), none",
+     .kind = OPTION_CHOICE,
+     .offset = FIELD(user_stacks),
+     .choices = stack_words},
     {.name = "no-bridge",
      .help = "load nothing into the command: no GPU timeline",
      .kind = OPTION_FLAG,
@@ -219,6 +232,7 @@ static int run(const struct command_services *services, int argc, char **argv)
 	wanted.bridge_ring_bytes = values.bridge_ring_bytes;
 	wanted.sample_period_ns = values.sample_period_ns;
 	wanted.min_offcpu_ns = values.min_offcpu_ns;
+	wanted.user_stacks = values.user_stacks;
 	screen.progress = !values.quiet && isatty(STDERR_FILENO);
 	err = services->record(&wanted, &observer, &result, &error);
 	clear_progress(&screen);

@@ -379,7 +379,7 @@ int bpf_probe_load(struct whyidle_bpf **programs, const struct bpf_source_option
 		return 0;
 	/* Following Python's frames is the largest part by far: a kernel may find it too complex to check. */
 	if (err == -E2BIG && reduced.user_stacks) {
-		reduced.user_stacks = false;
+		reduced.user_stacks = 0;
 		report_missing(options, "no user stacks: causes name no Python line and no function", err);
 		if (!plan_load(&plan, options, -1, programs))
 			return 0;

@@ -420,12 +420,49 @@ static uint64_t lost_user_stacks(const struct bpf_source *source)
 	return read_loss(source, WIRE_LOSS_SLOT) + read_loss(source, WIRE_LOSS_BUDGET);
 }
 
-/* Losses that are notes only: CUDA calls of which the length is missing, stacks of which the names are. */
+/* Sum over all CPUs; zeros if it cannot be read. */
+static struct wire_stack_cost stack_cost(const struct bpf_source *source)
+{
+	struct wire_stack_cost sum = {0};
+	int cpus = libbpf_num_possible_cpus(), fd = bpf_map__fd(source->programs->maps.stack_cost);
+	struct wire_stack_cost *costs = cpus > 0 ? calloc(cpus, sizeof(*costs)) : NULL;
+	uint32_t only = 0;
+
+	if (costs && !bpf_map_lookup_elem(fd, &only, costs)) {
+		for (int i = 0; i < cpus; i++) {
+			sum.copied += costs[i].copied;
+			sum.copied_bytes += costs[i].copied_bytes;
+			sum.sent += costs[i].sent;
+			sum.sent_bytes += costs[i].sent_bytes;
+		}
+	}
+	free(costs);
+	return sum;
+}
+
+/*
+ * Losses that are notes only: CUDA calls of which the length is missing, stacks of which the names are. And
+ * what the stacks have cost.
+ */
 static int write_notes(struct bpf_source *source, struct error *error)
 {
-	int err = write_count(source, "lost_nest", read_loss(source, WIRE_LOSS_NEST), error);
+	const struct wire_stack_cost cost = stack_cost(source);
+	const struct {
+		const char *key;
+		uint64_t count;
+	} notes[] = {
+	    {"lost_nest", read_loss(source, WIRE_LOSS_NEST)},
+	    {"lost_user_stacks", lost_user_stacks(source)},
+	    {"user_stacks_copied", cost.copied},
+	    {"user_stack_bytes_copied", cost.copied_bytes},
+	    {"user_stacks_sent", cost.sent},
+	    {"user_stack_bytes_sent", cost.sent_bytes},
+	};
+	int err = 0;
 
-	return err ? err : write_count(source, "lost_user_stacks", lost_user_stacks(source), error);
+	for (size_t i = 0; i < sizeof(notes) / sizeof(notes[0]) && !err; i++)
+		err = write_count(source, notes[i].key, notes[i].count, error);
+	return err;
 }
 
 int bpf_source_finish(struct bpf_source *source, struct error *error)
@@ -483,6 +520,7 @@ void bpf_source_stats(const struct bpf_source *source, struct bpf_source_stats *
 	    .user_stacks = source->user_stacks.unwound,
 	    .cut_stacks = source->user_stacks.incomplete,
 	    .lost_user_stacks = lost_user_stacks(source),
+	    .stack_cost = stack_cost(source),
 	    .prog_ns = program_time(source),
 	};
 }

@@ -13,6 +13,8 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "bpf/events.h"
+#include "bpf/settings.h"
 #include "trace/session.h"
 
 struct bpf_source;
@@ -21,7 +23,7 @@ struct bpf_source_options {
 	uint64_t ring_bytes;       /* BPF ring buffer, a power of two, at least a page; 0: default (64 MiB) */
 	uint64_t min_offcpu_ns;    /* shorter off-CPU intervals are not recorded */
 	uint32_t sample_period_ns; /* cpu-clock sampling per CPU, 0: no samples; default 4,000,000 (250 Hz) */
-	bool user_stacks;          /* user stacks with samples and blocked intervals */
+	unsigned user_stacks;      /* which records have user stacks: STACKS_* of bpf/settings.h */
 	uint64_t min_stack_ns;     /* shorter off-CPU intervals have no user stack; 0: default (100 µs) */
 	void (*degraded)(void *context, const char *what); /* one line for each thing that will be missing */
 	void *context;
@@ -33,6 +35,7 @@ struct bpf_source_stats {
 	uint64_t stacks;                                         /* distinct stacks written */
 	uint64_t user_stacks, cut_stacks; /* user stacks taken, and of these without their outermost frames */
 	uint64_t lost_user_stacks;
+	struct wire_stack_cost stack_cost;
 	uint64_t prog_ns; /* run time of all programs, 0 if the kernel does not count it */
 };
 

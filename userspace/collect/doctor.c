@@ -91,7 +91,7 @@ static void check_bpf_load(struct doctor_report *report)
 	struct load_trial trial = {""};
 	struct bpf_source_options options = {.ring_bytes = 1 << 20,
 	                                     .sample_period_ns = 4000000,
-	                                     .user_stacks = true,
+	                                     .user_stacks = STACKS_OFFCPU | STACKS_SAMPLED,
 	                                     .degraded = on_missing,
 	                                     .context = &trial};
 	struct bpf_source *source = NULL;

@@ -373,11 +373,15 @@ static void put_session_info(struct recorder *recorder)
 
 static int start_bpf(struct recorder *recorder, struct error *error)
 {
+	static const unsigned stacks[] = {[RECORDER_STACKS_ALL] = STACKS_OFFCPU | STACKS_SAMPLED,
+	                                  [RECORDER_STACKS_OFFCPU] = STACKS_OFFCPU,
+	                                  [RECORDER_STACKS_SAMPLES] = STACKS_SAMPLED,
+	                                  [RECORDER_STACKS_NONE] = 0};
 	struct bpf_source_options options = {
 	    .ring_bytes = recorder->options->bpf_ring_bytes,
 	    .min_offcpu_ns = recorder->options->min_offcpu_ns,
 	    .sample_period_ns = recorder->options->sample_period_ns,
-	    .user_stacks = true,
+	    .user_stacks = stacks[recorder->options->user_stacks],
 	    .degraded = on_bpf_degraded,
 	    .context = recorder,
 	};

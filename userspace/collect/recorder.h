@@ -19,6 +19,14 @@ enum recorder_uprobes {
 	RECORDER_UPROBES_NEVER,
 };
 
+/* Which records come with a user stack. */
+enum recorder_user_stacks {
+	RECORDER_STACKS_ALL,
+	RECORDER_STACKS_OFFCPU,  /* blocked intervals */
+	RECORDER_STACKS_SAMPLES, /* CPU samples */
+	RECORDER_STACKS_NONE,
+};
+
 struct recorder_options {
 	char *const *command; /* ends with NULL */
 	const char *output; /* session file, NULL: whyidle-<command>-<pid>.whyidle in the current directory */
@@ -30,6 +38,7 @@ struct recorder_options {
 	uint64_t bridge_ring_bytes; /* 0: default */
 	uint64_t sample_period_ns;  /* 0: no samples */
 	uint64_t min_offcpu_ns;
+	enum recorder_user_stacks user_stacks;
 };
 
 struct recorder_progress {

@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "model/cuda_call.h"
+#include "model/stack_cost.h"
 #include "model/wait.h"
 #include "trace/session.h"
 
@@ -91,6 +92,7 @@ struct thread {
 	uint64_t start_ns, end_ns; /* life within the recording; start 0: it existed before */
 	uint32_t previous;         /* index of the earlier thread with the same tid, MODEL_NONE */
 	bool tracked;              /* its off-CPU intervals were recorded: no interval means running */
+	bool guest;                /* of no recorded process: tracked because it woke one of theirs */
 	bool lost_at_end;          /* intervals are missing between the last one and end_ns */
 	uint64_t launches;
 	struct {
@@ -246,6 +248,7 @@ struct model {
 	bool has_sched;            /* off-CPU intervals were recorded */
 	bool has_timeline;         /* a GPU timeline was recorded */
 	bool simulated;
+	struct stack_cost stack_cost;
 	struct session_summary summary;
 	struct index_map thread_by_tid;     /* tid → newest thread */
 	struct index_map process_by_pid;    /* pid → newest process */

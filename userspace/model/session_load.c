@@ -50,21 +50,42 @@ static int load_string(struct loader *loader, const struct record_string *record
 	return id == MODEL_NONE ? -ENOMEM : index_map_put(&loader->strings, record->id, id);
 }
 
+/* Where an info that is a number goes, NULL if it is none. */
+static uint64_t *info_number(struct model *model, const char *key)
+{
+	const struct {
+		const char *key;
+		uint64_t *number;
+	} numbers[] = {
+	    {"start_mono_ns", &model->start_ns},
+	    {"end_mono_ns", &model->end_ns},
+	    {"user_stacks_copied", &model->stack_cost.copied},
+	    {"user_stack_bytes_copied", &model->stack_cost.copied_bytes},
+	    {"user_stacks_sent", &model->stack_cost.sent},
+	    {"user_stack_bytes_sent", &model->stack_cost.sent_bytes},
+	    {"lost_user_stacks", &model->stack_cost.lost},
+	};
+
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		if (!strcmp(key, numbers[i].key))
+			return numbers[i].number;
+	}
+	return NULL;
+}
+
 static int load_info(struct loader *loader, const struct record_info *record)
 {
 	struct model *model = loader->model;
 	const char *key = model_string(model, load_string_id(loader, record->key));
 	uint32_t value = load_string_id(loader, record->value);
-	const char *text = model_string(model, value);
+	uint64_t *number = info_number(model, key);
 
-	if (!strcmp(key, "command")) {
+	if (number) {
+		*number = strtoull(model_string(model, value), NULL, 10);
+	} else if (!strcmp(key, "command")) {
 		model->command = value;
 	} else if (!strcmp(key, "tier")) {
 		model->tier = value;
-	} else if (!strcmp(key, "start_mono_ns")) {
-		model->start_ns = strtoull(text, NULL, 10);
-	} else if (!strcmp(key, "end_mono_ns")) {
-		model->end_ns = strtoull(text, NULL, 10);
 	} else if (!strcmp(key, "degraded")) {
 		uint32_t *slot = array_add(&model->degraded);
 
@@ -135,6 +156,7 @@ static int load_fork(struct loader *loader, const struct record_fork *record)
 	model->threads.items[index].start_ns = existed ? 0 : record->time_ns;
 	model->threads.items[index].comm = load_string_id(loader, record->comm);
 	model->threads.items[index].tracked = true;
+	model->threads.items[index].guest = record->child_tid == record->parent_tid;
 	return 0;
 }
 

@@ -293,6 +293,37 @@ static json_t *make_losses(struct maker *maker, const struct loss_report *losses
 	set(maker, object, "stacks", make_integer(losses->stacks));
 	set(maker, object, "storage", make_integer(losses->storage));
 	set(maker, object, "file", make_integer(losses->file));
+	set(maker, object, "user_stacks", make_integer(losses->user_stacks));
+	return object;
+}
+
+static json_t *make_rate(uint64_t count, uint64_t ns)
+{
+	return make_share(ns ? (double)count * 1e9 / (double)ns : 0);
+}
+
+/* Null where none were taken. */
+static json_t *make_stacks(struct maker *maker, const struct analysis *analysis)
+{
+	const struct stack_report *stacks = &analysis->stacks;
+	uint64_t ns = analysis->session_end_ns - analysis->session_start_ns;
+	json_t *object;
+
+	if (!stacks->cost.copied || analysis->session_end_ns <= analysis->session_start_ns)
+		return json_null();
+	object = json_object();
+	set(maker, object, "copied", make_integer(stacks->cost.copied));
+	set(maker, object, "copied_per_s", make_rate(stacks->cost.copied, ns));
+	set(maker, object, "copied_bytes_per_s", make_rate(stacks->cost.copied_bytes, ns));
+	set(maker, object, "sent", make_integer(stacks->cost.sent));
+	set(maker, object, "sent_per_s", make_rate(stacks->cost.sent, ns));
+	set(maker, object, "sent_bytes_per_s", make_rate(stacks->cost.sent_bytes, ns));
+	set(maker, object, "sampled_frames", make_integer(stacks->frames));
+	set(maker, object, "sampled_frames_named", make_integer(stacks->frames_named));
+	set(maker, object, "unnamed_file", make_text(stacks->unnamed_file));
+	set(maker, object, "unnamed_in_file", make_integer(stacks->unnamed_in_file));
+	set(maker, object, "long_waits", make_integer(stacks->long_waits));
+	set(maker, object, "long_waits_complete", make_integer(stacks->long_waits_complete));
 	return object;
 }
 
@@ -337,6 +368,7 @@ static json_t *make_report(struct maker *maker, const struct analysis *analysis,
 	    make_window(maker, analysis->session_start_ns, analysis->session_end_ns));
 	set(maker, report, "window", make_whole_window(maker, analysis));
 	set(maker, report, "losses", make_losses(maker, &analysis->losses));
+	set(maker, report, "user_stacks", make_stacks(maker, analysis));
 	array_for_each (line, &analysis->degraded)
 		append(maker, degraded, make_text(*line));
 	set(maker, report, "degraded", degraded);

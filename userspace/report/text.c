@@ -68,6 +68,7 @@ bool text_losses(char *buffer, size_t size, const struct loss_report *losses)
 	    {losses->bridge_ring, "in the bridge's ring"},
 	    {losses->cupti, "inside CUPTI"},
 	    {losses->stacks, "stacks"},
+	    {losses->user_stacks, "user stacks"},
 	    {losses->storage, "for want of per-thread storage"},
 	    {losses->file, "on the way to the file"},
 	};

@@ -246,7 +246,7 @@ void text_notes(const struct text *text)
 		note(text,
 		     "The recording is incomplete: it was cut off before its end. This is what was saved.");
 	/* A lost stack only makes a wait harder to name: no time goes missing with it. */
-	missing.stacks = 0;
+	missing.stacks = missing.user_stacks = 0;
 	if (text_losses(losses, sizeof(losses), &missing)) {
 		snprintf(line, sizeof(line),
 		         "Records were lost: %s. Idle time over them counts as unknown.lost.", losses);

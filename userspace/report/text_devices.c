@@ -163,6 +163,42 @@ static void print_window(const struct text *text, const struct device_report *de
 	print_fact(text, "window", line);
 }
 
+/* Which file to install debug symbols for, where that would name many functions. */
+static void print_unnamed(const struct text *text)
+{
+	const struct stack_report *stacks = &text->analysis->stacks;
+	char line[512], file[FORMAT_TEXT_SIZE(100)], share[FORMAT_FIGURE];
+
+	if (!stacks->unnamed_file || stacks->frames < 100 || stacks->unnamed_in_file * 20 < stacks->frames)
+		return;
+	snprintf(line, sizeof(line),
+	         "%s of the sampled functions are in %s, without names: its debug symbols "
+	         "would give them",
+	         format_share(share, stacks->unnamed_in_file, stacks->frames),
+	         format_text(file, sizeof(file), stacks->unnamed_file, 100));
+	print_fact(text, "", line);
+}
+
+static void print_stacks(const struct text *text)
+{
+	const struct analysis *analysis = text->analysis;
+	const struct stack_report *stacks = &analysis->stacks;
+	char line[256], count[32], named[FORMAT_FIGURE], complete[FORMAT_FIGURE];
+	double seconds = (double)(analysis->session_end_ns - analysis->session_start_ns) / 1e9;
+
+	if (!stacks->cost.copied || analysis->session_end_ns <= analysis->session_start_ns)
+		return;
+	snprintf(line, sizeof(line),
+	         "%s taken, %.1f MB/s; %s of the sampled functions have names, %s of the waits over 1 ms a "
+	         "complete stack",
+	         format_count(count, stacks->cost.sent), (double)stacks->cost.sent_bytes / seconds / 1e6,
+	         stacks->frames ? format_share(named, stacks->frames_named, stacks->frames) : "none",
+	         stacks->long_waits ? format_share(complete, stacks->long_waits_complete, stacks->long_waits)
+	                            : "none");
+	print_fact(text, "stacks", line);
+	print_unnamed(text);
+}
+
 void text_recording(const struct text *text)
 {
 	const struct analysis *analysis = text->analysis;
@@ -186,5 +222,6 @@ void text_recording(const struct text *text)
 		if (text_window_ns(device))
 			print_window(text, device);
 	}
+	print_stacks(text);
 	print_fact(text, "losses", text_losses(line, sizeof(line), &analysis->losses) ? line : "none");
 }

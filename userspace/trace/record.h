@@ -57,7 +57,9 @@ struct record_string {
  * "sample_period_ns", "degraded" (may repeat: one line for each thing that could not be recorded, in a
  * person's words), "lost_nest" (number of CUDA calls seen by probes that were left without a return, as by
  * longjmp: they are there with exit_ns 0; not written if there was none), "lost_user_stacks" (number of user
- * stacks that could not be kept: names are missing, nothing else).
+ * stacks that could not be kept: names are missing, nothing else), "user_stacks_copied",
+ * "user_stack_bytes_copied" (in the programs that recorded), "user_stacks_sent", "user_stack_bytes_sent" (of
+ * these, to the collector).
  */
 struct record_info {
 	struct record_header header;

@@ -16,7 +16,7 @@
 #include "export/formats.h"
 #include "export/json_out.h"
 #include "export/kernel_name.h"
-#include "export/thread_states.h"
+#include "model/thread_states.h"
 #include "export/utf8.h"
 #include "session_fixture.h"
 #include "timeline.h"

@@ -15,9 +15,10 @@ static char *page_of(const struct timeline *timeline)
 	char *page = NULL;
 	size_t size;
 	FILE *out = open_memstream(&page, &size);
+	const struct analysis_options options = {.device = -1};
+	const struct table_source source = table_source_of(&timeline->model, &options);
 
-	cr_assert_eq(report_html(out, &timeline->model, &timeline->analysis, NULL, &error), 0, "%s",
-	             error.text);
+	cr_assert_eq(report_html(out, &source, &timeline->analysis, NULL, &error), 0, "%s", error.text);
 	fclose(out);
 	return page;
 }

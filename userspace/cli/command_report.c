@@ -8,13 +8,14 @@
 #include "cli/inputs.h"
 #include "cli/ranks_report.h"
 #include "cli/session_report.h"
+#include "cli/tables_report.h"
 
 struct report_values {
-	bool json, verbose;
+	bool json, verbose, csv, tables;
 	const char *html;
 	uint64_t gpu, pid;
 	struct window window;
-	struct text_list fail_if;
+	struct text_list fail_if, table;
 };
 
 #define FIELD(name) offsetof(struct report_values, name)
@@ -27,6 +28,17 @@ static const struct option_spec options[] = {
      .help = "write the report as an HTML file instead, to be opened in a browser; it needs nothing else",
      .kind = OPTION_TEXT,
      .offset = FIELD(html)},
+    {.name = "tables",
+     .help = "print tables instead: kernels, api, copies-time, copies-size, ranges, ranges-gpu, os-calls, "
+             "off-cpu",
+     .kind = OPTION_FLAG,
+     .offset = FIELD(tables)},
+    {.name = "table",
+     .argument = "NAME",
+     .help = "only this table (nsys' names work as well); may be repeated",
+     .kind = OPTION_TEXTS,
+     .offset = FIELD(table)},
+    {.name = "csv", .help = "print tables as CSV", .kind = OPTION_FLAG, .offset = FIELD(csv)},
     {.name = "gpu",
      .argument = "N",
      .help = "only this GPU, counted from 0",
@@ -76,7 +88,12 @@ static int print_report(const struct inputs *inputs, const struct session_report
                         struct error *error)
 {
 	if (inputs->count == 1)
-		return session_report_print(inputs->items[0], wanted, error);
+		return wanted->tables ? tables_report_print(inputs->items[0], wanted, error)
+		                      : session_report_print(inputs->items[0], wanted, error);
+	if (wanted->tables)
+		return error_set(error, -EINVAL,
+		                 "tables are of one input, not of %zu: give them with one file",
+		                 inputs->count);
 	if (wanted->window.given || wanted->device >= 0 || wanted->pid)
 		return error_set(
 		    error, -EINVAL,
@@ -90,10 +107,24 @@ static int print_report(const struct inputs *inputs, const struct session_report
 	return ranks_report_print(inputs, wanted, error);
 }
 
+/* What the options ask for together. */
+static int check_values(struct report_values *values, struct table_choice *choice, struct error *error)
+{
+	values->tables |= values->csv || values->table.count;
+	if (values->tables && values->html)
+		return error_set(error, -EINVAL, "report: --html has the tables already: leave --tables out");
+	if (values->tables && values->fail_if.count)
+		return error_set(error, -EINVAL, "report: --fail-if is for the report, not for --tables");
+	if (values->json && values->csv)
+		return error_set(error, -EINVAL, "report: --json or --csv, not both");
+	return table_choice_make(choice, &values->table, error);
+}
+
 static int run(const struct command_services *services, int argc, char **argv)
 {
 	struct report_values values = {.gpu = ALL_GPUS};
 	struct session_report_options wanted;
+	struct table_choice choice;
 	struct fail_check check = {0};
 	enum options_result result;
 	struct error error = {0};
@@ -106,6 +137,8 @@ static int run(const struct command_services *services, int argc, char **argv)
 		error_set(&error, -EINVAL, "report: which session file? (see whyidle report --help)");
 		result = OPTIONS_BAD;
 	}
+	if (result == OPTIONS_OK && check_values(&values, &choice, &error))
+		result = OPTIONS_BAD;
 	if (result == OPTIONS_OK &&
 	    fail_check_begin(&check, values.fail_if.items, values.fail_if.count, stderr, &error))
 		result = OPTIONS_BAD;
@@ -117,9 +150,11 @@ static int run(const struct command_services *services, int argc, char **argv)
 	    .window = values.window,
 	    .device = values.gpu == ALL_GPUS ? -1 : (int32_t)values.gpu,
 	    .pid = values.pid,
-	    .text = values.json || values.html ? NULL : stdout,
+	    .text = values.json || values.html || values.csv ? NULL : stdout,
 	    .json = values.json ? stdout : NULL,
+	    .csv = values.csv ? stdout : NULL,
 	    .html = values.html,
+	    .tables = values.tables ? &choice : NULL,
 	    .verbose = values.verbose,
 	    .check = &check,
 	};
@@ -135,6 +170,7 @@ static int run(const struct command_services *services, int argc, char **argv)
 out:
 	fail_check_free(&check);
 	array_free(&values.fail_if);
+	array_free(&values.table);
 	return status;
 }
 

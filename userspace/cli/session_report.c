@@ -65,7 +65,7 @@ static int print_text(const struct analysis *analysis, const struct ranks_report
 }
 
 /* The page is there whole or not at all. */
-static int print_html(const char *path, const struct model *model, const struct analysis *analysis,
+static int print_html(const char *path, const struct table_source *source, const struct analysis *analysis,
                       const struct ranks_report *ranks, struct error *error)
 {
 	struct target_file file;
@@ -79,7 +79,7 @@ static int print_html(const char *path, const struct model *model, const struct 
 		err = error_set(error, -errno, "cannot write %s: %s", path, strerror(errno));
 	} else {
 		file.fd = -1;
-		err = report_html(out, model, analysis, ranks, error);
+		err = report_html(out, source, analysis, ranks, error);
 		if (fclose(out) && !err)
 			err = error_set(error, -errno, "cannot write %s: %s", path, strerror(errno));
 	}
@@ -112,9 +112,12 @@ int session_report_print(const char *path, const struct session_report_options *
 	if (!err && options->json)
 		err = report_json_with_ranks(options->json, &analysis,
 		                             report_ranks_wanted(&ranks) ? &ranks : NULL, error);
-	if (!err && options->html)
-		err = print_html(options->html, &model, &analysis,
+	if (!err && options->html) {
+		const struct table_source source = table_source_of(&model, &chosen);
+
+		err = print_html(options->html, &source, &analysis,
 		                 report_ranks_wanted(&ranks) ? &ranks : NULL, error);
+	}
 	if (!err && options->check)
 		err = fail_check_input(options->check, &model, &analysis, path, error);
 	ranks_report_free(&ranks);

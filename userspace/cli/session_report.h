@@ -15,14 +15,17 @@
 struct analysis_options;
 struct fail_check;
 struct model;
+struct table_choice;
 
 struct session_report_options {
 	struct window window;
-	int32_t device;   /* only this one, -1 all */
-	uint32_t pid;     /* only gaps ended by this process, 0 all */
-	FILE *text;       /* where the text report goes, NULL: none */
-	FILE *json;       /* where the JSON report goes, NULL: none */
-	const char *html; /* file for the HTML report, NULL: none */
+	int32_t device;                    /* only this one, -1 all */
+	uint32_t pid;                      /* only gaps ended by this process, 0 all */
+	FILE *text;                        /* where the text report goes, NULL: none */
+	FILE *json;                        /* where the JSON report goes, NULL: none */
+	FILE *csv;                         /* where tables go as CSV, NULL: none */
+	const char *html;                  /* file for the HTML report, NULL: none */
+	const struct table_choice *tables; /* these instead of the report, NULL: the report */
 	bool verbose;
 	struct fail_check *check; /* limits to hold against each input, NULL: none */
 };

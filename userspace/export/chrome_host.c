@@ -7,7 +7,7 @@
 
 #include "export/api_name.h"
 #include "export/chrome.h"
-#include "export/thread_states.h"
+#include "model/thread_states.h"
 
 #define NAME_SIZE 128
 

@@ -68,14 +68,3 @@ const char *sync_type_name(uint32_t type)
 
 	return names[type < sizeof(names) / sizeof(*names) ? type : 0];
 }
-
-const char *op_title(char buffer[COPY_NAME_SIZE], const struct model *model, const struct gpu_op *op)
-{
-	const char *name = model_string(model, op->name);
-
-	if (*name)
-		return name;
-	if (op->kind == OP_MEMCPY || op->kind == OP_MEMSET)
-		return copy_name(buffer, op);
-	return op->kind == OP_GRAPH ? "CUDA graph" : "kernel";
-}

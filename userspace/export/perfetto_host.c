@@ -5,7 +5,7 @@
 #include "base/number.h"
 #include "export/api_name.h"
 #include "export/perfetto.h"
-#include "export/thread_states.h"
+#include "model/thread_states.h"
 
 #define NAME_SIZE 128
 

@@ -9,7 +9,7 @@
 #include "export/kernel_name.h"
 #include "export/launches.h"
 #include "export/profile.h"
-#include "export/thread_states.h"
+#include "model/thread_states.h"
 #include "symbols/demangle.h"
 
 static uint32_t gpu_node(struct profile *profile, enum profile_kind kind, const struct device *device)

@@ -4,7 +4,7 @@
 
 #include "export/api_name.h"
 #include "export/sqlite_writer.h"
-#include "export/thread_states.h"
+#include "model/thread_states.h"
 
 static void put_processes(struct sqlite_writer *writer)
 {

@@ -21,3 +21,14 @@ const char *copy_name(char buffer[COPY_NAME_SIZE], const struct gpu_op *op)
 	return buffer;
 #undef NAME_OF
 }
+
+const char *op_title(char buffer[COPY_NAME_SIZE], const struct model *model, const struct gpu_op *op)
+{
+	const char *name = model_string(model, op->name);
+
+	if (*name)
+		return name;
+	if (op->kind == OP_MEMCPY || op->kind == OP_MEMSET)
+		return copy_name(buffer, op);
+	return op->kind == OP_GRAPH ? "CUDA graph" : "kernel";
+}

@@ -10,8 +10,7 @@
 #include "report/text.h"
 #include "symbols/demangle.h"
 
-#define WIDTH_DEFAULT 100
-#define ROWS_MOST     10 /* of a table, without --verbose */
+#define ROWS_MOST 10 /* of a table, without --verbose */
 
 #define COLUMN_NAME   34
 #define COLUMN_AMOUNT 11

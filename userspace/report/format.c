@@ -10,28 +10,42 @@
 
 #define ELLIPSIS "…"
 
-const char *format_duration(char buffer[FORMAT_FIGURE], uint64_t ns)
+/* Three significant digits, with the largest of four units, each 1000 times the last. */
+static const char *format_scaled(char buffer[FORMAT_FIGURE], uint64_t value, const char *const units[4])
 {
-	static const char *const units[] = {"ns", "µs", "ms", "s"};
 	uint64_t scale = 1;
 	unsigned unit = 0;
 
 	/* The next unit starts where this one would be rounded to "1000". */
-	while (unit < 3 && ns >= scale * 999 + scale / 2 + (scale == 1)) {
+	while (unit < 3 && value >= scale * 999 + scale / 2 + (scale == 1)) {
 		scale *= 1000;
 		unit++;
 	}
-	if (scale == 1 || ns / scale >= 1000)
-		snprintf(buffer, FORMAT_FIGURE, "%" PRIu64 " %s", ns / scale, units[unit]);
-	else if (ns + scale / 200 < scale * 10)
-		snprintf(buffer, FORMAT_FIGURE, "%" PRIu64 ".%02u %s", (ns + scale / 200) / scale,
-		         (unsigned)((ns + scale / 200) % scale / (scale / 100)), units[unit]);
-	else if (ns + scale / 20 < scale * 100)
-		snprintf(buffer, FORMAT_FIGURE, "%" PRIu64 ".%u %s", (ns + scale / 20) / scale,
-		         (unsigned)((ns + scale / 20) % scale / (scale / 10)), units[unit]);
+	if (scale == 1 || value / scale >= 1000)
+		snprintf(buffer, FORMAT_FIGURE, "%" PRIu64 " %s", value / scale, units[unit]);
+	else if (value + scale / 200 < scale * 10)
+		snprintf(buffer, FORMAT_FIGURE, "%" PRIu64 ".%02u %s", (value + scale / 200) / scale,
+		         (unsigned)((value + scale / 200) % scale / (scale / 100)), units[unit]);
+	else if (value + scale / 20 < scale * 100)
+		snprintf(buffer, FORMAT_FIGURE, "%" PRIu64 ".%u %s", (value + scale / 20) / scale,
+		         (unsigned)((value + scale / 20) % scale / (scale / 10)), units[unit]);
 	else
-		snprintf(buffer, FORMAT_FIGURE, "%" PRIu64 " %s", (ns + scale / 2) / scale, units[unit]);
+		snprintf(buffer, FORMAT_FIGURE, "%" PRIu64 " %s", (value + scale / 2) / scale, units[unit]);
 	return buffer;
+}
+
+const char *format_duration(char buffer[FORMAT_FIGURE], uint64_t ns)
+{
+	static const char *const units[] = {"ns", "µs", "ms", "s"};
+
+	return format_scaled(buffer, ns, units);
+}
+
+const char *format_bytes(char buffer[FORMAT_FIGURE], uint64_t bytes)
+{
+	static const char *const units[] = {"B", "kB", "MB", "GB"};
+
+	return format_scaled(buffer, bytes, units);
 }
 
 const char *format_percent(char buffer[FORMAT_FIGURE], uint64_t part, uint64_t whole)

@@ -28,6 +28,9 @@ const char *format_duration(char buffer[FORMAT_FIGURE], uint64_t ns);
 const char *format_percent(char buffer[FORMAT_FIGURE], uint64_t part, uint64_t whole);
 const char *format_share(char buffer[FORMAT_FIGURE], uint64_t part, uint64_t whole);
 
+/* "1.50 MB", powers of 1000. Returns `buffer`. */
+const char *format_bytes(char buffer[FORMAT_FIGURE], uint64_t bytes);
+
 /* "12,345". Returns `buffer`. */
 const char *format_count(char buffer[32], uint64_t count);
 

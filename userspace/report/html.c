@@ -11,15 +11,7 @@ extern const char html_style_start[], html_style_end[], html_program_start[], ht
 
 json_t *html_name(const char *text)
 {
-	char *valid;
-	json_t *value;
-
-	if (!text)
-		return json_null();
-	valid = format_json_text(text, HTML_NAME_LIMIT);
-	value = valid ? json_string(valid) : NULL;
-	free(valid);
-	return value;
+	return make_limited_text(text, HTML_NAME_LIMIT);
 }
 
 /* JSON within a page: "<" only stands in strings, where its escaped form means the same; so no name can end
@@ -115,8 +107,8 @@ static char *report_text_json(const struct analysis *analysis, const struct rank
 	return buffer;
 }
 
-static json_t *make_device(struct maker *maker, const struct model *model, const struct device_report *device,
-                           const struct html_gaps *gaps)
+static json_t *make_device(struct maker *maker, const struct table_source *source,
+                           const struct device_report *device, const struct html_gaps *gaps)
 {
 	json_t *object = json_object();
 
@@ -128,10 +120,8 @@ static json_t *make_device(struct maker *maker, const struct model *model, const
 	set(maker, object, "idle_ns", make_integer(device->idle_ns));
 	set(maker, object, "gap_count", make_integer(device->gap_count));
 	set(maker, object, "gaps", json_incref(gaps->description));
-	set(maker, object, "kernels", html_kernels(maker, model, device));
-	set(maker, object, "copies", html_copies(maker, model, device));
-	set(maker, object, "calls", html_calls(maker, model, device));
-	set(maker, object, "top", html_top_gaps(maker, model, device));
+	set(maker, object, "tables", html_gpu_tables(maker, source, device));
+	set(maker, object, "top", html_top_gaps(maker, source->model, device));
 	return object;
 }
 
@@ -145,7 +135,7 @@ static json_t *make_meanings(struct maker *maker)
 }
 
 struct page {
-	const struct model *model;
+	const struct table_source *source;
 	const struct analysis *analysis;
 	struct html_lists lists;
 	struct {
@@ -162,13 +152,14 @@ static char *make_extra(struct page *page)
 
 	for (size_t i = 0; i < page->gaps.count; i++)
 		append(&maker, devices,
-		       make_device(&maker, page->model, &page->analysis->devices.items[i],
+		       make_device(&maker, page->source, &page->analysis->devices.items[i],
 		                   &page->gaps.items[i]));
 	set(&maker, object, "answer", make_text(page->answer));
 	set(&maker, object, "meanings", make_meanings(&maker));
 	set(&maker, object, "kinds", json_incref(page->lists.kinds));
 	set(&maker, object, "threads", json_incref(page->lists.threads));
 	set(&maker, object, "gpus", devices);
+	set(&maker, object, "tables", html_host_tables(&maker, page->source));
 	if (!maker.failed && object)
 		text = json_dumps(object, JSON_COMPACT);
 	json_decref(object);
@@ -187,7 +178,7 @@ static int make_page(struct page *page, const struct ranks_report *ranks, struct
 	array_for_each (device, &page->analysis->devices) {
 		struct html_gaps *gaps = array_add(&page->gaps);
 
-		if (!gaps || html_gaps_make(gaps, &page->lists, page->model, device))
+		if (!gaps || html_gaps_make(gaps, &page->lists, page->source->model, device))
 			return -ENOMEM;
 	}
 	page->report = report_text_json(page->analysis, ranks, error);
@@ -228,10 +219,10 @@ static void put_page(FILE *out, const struct page *page)
 	fputs("</script>\n</body>\n</html>\n", out);
 }
 
-int report_html(FILE *out, const struct model *model, const struct analysis *analysis,
+int report_html(FILE *out, const struct table_source *source, const struct analysis *analysis,
                 const struct ranks_report *ranks, struct error *error)
 {
-	struct page page = {.model = model, .analysis = analysis};
+	struct page page = {.source = source, .analysis = analysis};
 	struct html_gaps *gaps;
 	int err = make_page(&page, ranks, error);
 

@@ -35,10 +35,12 @@ int html_gaps_make(struct html_gaps *gaps, struct html_lists *lists, const struc
                    const struct device_report *report);
 void html_gaps_free(struct html_gaps *gaps);
 
-/* Tables of kernels, copies and CUDA calls within the window, and the worst gaps with their surroundings. */
-json_t *html_kernels(struct maker *maker, const struct model *model, const struct device_report *report);
-json_t *html_copies(struct maker *maker, const struct model *model, const struct device_report *report);
-json_t *html_calls(struct maker *maker, const struct model *model, const struct device_report *report);
+/* Tables of one GPU, and of host threads; at most HTML_NAME_LIMIT bytes of each name. */
+json_t *html_gpu_tables(struct maker *maker, const struct table_source *source,
+                        const struct device_report *report);
+json_t *html_host_tables(struct maker *maker, const struct table_source *source);
+
+/* The worst gaps with their surroundings. */
 json_t *html_top_gaps(struct maker *maker, const struct model *model, const struct device_report *report);
 
 #endif

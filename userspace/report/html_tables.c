@@ -7,147 +7,44 @@
 #include "model/copy_name.h"
 #include "report/html_parts.h"
 
-#define ROWS_MOST  300 /* of a table; the rest is summed up in one row */
+#define ROWS_MOST  300 /* of a table; the page says how many more there are */
 #define AROUND_OPS 60  /* operations, and calls, shown around a gap */
 
-struct row {
-	const char *name; /* borrowed, or `text` */
-	char text[COPY_NAME_SIZE];
-	uint64_t count, ns, least_ns, most_ns, bytes;
-};
-
-struct table {
-	ARRAY(struct row)
-	struct index_map by_name;
-	bool failed;
-};
-
-/* The row of a name, made if need be; NULL if memory ran out. */
-static struct row *table_row(struct table *table, const char *name, bool copy)
+static json_t *table_list(struct maker *maker, const struct table_source *source, const enum table_id *ids,
+                          size_t count)
 {
-	uint64_t key = hash_bytes(name, strlen(name));
-	struct row *row;
-	uint32_t at;
+	json_t *list = json_array();
 
-	if (table->items && index_map_get(&table->by_name, key, &at))
-		return &table->items[at];
-	row = array_add(table);
-	if (!row || index_map_put(&table->by_name, key, (uint32_t)table->count - 1))
-		return NULL;
-	row->least_ns = UINT64_MAX;
-	row->name = copy ? NULL : name;
-	if (copy)
-		snprintf(row->text, sizeof(row->text), "%s", name);
-	return row;
-}
+	for (size_t i = 0; i < count; i++) {
+		struct table table;
 
-static void table_add(struct table *table, const char *name, bool copy, uint64_t ns, uint64_t bytes)
-{
-	struct row *row = table_row(table, name, copy);
-
-	if (!row) {
-		table->failed = true;
-		return;
+		if (table_make(&table, ids[i], source))
+			maker->failed = true;
+		else
+			append(maker, list, make_table(maker, &table, ROWS_MOST, HTML_NAME_LIMIT));
+		table_free(&table);
 	}
-	row->count++;
-	row->ns += ns;
-	row->bytes += bytes;
-	row->least_ns = earlier(row->least_ns, ns);
-	row->most_ns = later(row->most_ns, ns);
+	return list;
 }
 
-static int compare_row(const void *a, const void *b)
+json_t *html_gpu_tables(struct maker *maker, const struct table_source *source,
+                        const struct device_report *report)
 {
-	const struct row *x = a, *y = b;
+	static const enum table_id ids[] = {TABLE_KERNELS, TABLE_COPY_TIME, TABLE_COPY_SIZE};
+	struct table_source own = *source;
 
-	return (x->ns < y->ns) - (x->ns > y->ns);
-}
-
-/* Rows [name, count, ns, least, most, bytes], the largest first. */
-static json_t *table_finish(struct maker *maker, struct table *table)
-{
-	json_t *rows = json_array();
-	struct row rest = {.name = "all others", .least_ns = UINT64_MAX};
-	struct row *row;
-
-	array_sort(table, compare_row);
-	array_for_each (row, table) {
-		if ((size_t)(row - table->items) >= ROWS_MOST) {
-			rest.count += row->count;
-			rest.ns += row->ns;
-			rest.bytes += row->bytes;
-			rest.least_ns = earlier(rest.least_ns, row->least_ns);
-			rest.most_ns = later(rest.most_ns, row->most_ns);
-		}
-	}
-	for (size_t i = 0; i <= table->count && i <= ROWS_MOST; i++) {
-		row = i == ROWS_MOST ? &rest : i < table->count ? &table->items[i] : NULL;
-		if (row && row->count)
-			append(maker, rows,
-			       json_pack("[o, I, I, I, I, I]", html_name(row->name ? row->name : row->text),
-			                 (json_int_t)row->count, (json_int_t)row->ns,
-			                 (json_int_t)row->least_ns, (json_int_t)row->most_ns,
-			                 (json_int_t)row->bytes));
-	}
-	if (table->failed)
-		maker->failed = true;
-	free(table->items);
-	index_map_free(&table->by_name);
-	return rows;
-}
-
-static bool is_copy(const struct gpu_op *op)
-{
-	return op->kind == OP_MEMCPY || op->kind == OP_MEMSET;
-}
-
-static bool is_within(const struct device_report *report, uint64_t start_ns, uint64_t end_ns)
-{
-	return end_ns >= report->window_start_ns && start_ns <= report->window_end_ns;
-}
-
-static json_t *op_table(struct maker *maker, const struct model *model, const struct device_report *report,
-                        bool copies)
-{
-	uint32_t index = gap_chains_device(model, report);
-	struct table table = {0};
-	char copy[COPY_NAME_SIZE];
-	const struct gpu_op *op;
-
-	if (index == MODEL_NONE)
+	own.device = gap_chains_device(source->model, report);
+	if (own.device == MODEL_NONE)
 		return json_array();
-	array_for_each (op, &model->devices.items[index].ops) {
-		if (is_copy(op) == copies && is_within(report, op->start_ns, op->end_ns))
-			table_add(&table, copies ? copy_name(copy, op) : model_string(model, op->name),
-			          copies, op->end_ns - op->start_ns, op->bytes);
-	}
-	return table_finish(maker, &table);
+	return table_list(maker, &own, ids, sizeof(ids) / sizeof(ids[0]));
 }
 
-json_t *html_kernels(struct maker *maker, const struct model *model, const struct device_report *report)
+json_t *html_host_tables(struct maker *maker, const struct table_source *source)
 {
-	return op_table(maker, model, report, false);
-}
+	static const enum table_id ids[] = {TABLE_API, TABLE_RANGES, TABLE_RANGES_GPU, TABLE_OS_CALLS,
+	                                    TABLE_OFF_CPU};
 
-json_t *html_copies(struct maker *maker, const struct model *model, const struct device_report *report)
-{
-	return op_table(maker, model, report, true);
-}
-
-json_t *html_calls(struct maker *maker, const struct model *model, const struct device_report *report)
-{
-	const struct thread *thread;
-	struct table table = {0};
-	const struct call *call;
-
-	array_for_each (thread, &model->threads) {
-		array_for_each (call, &thread->calls) {
-			if (is_within(report, call->enter_ns, call->exit_ns))
-				table_add(&table, model_string(model, call->function), false,
-				          call->exit_ns - call->enter_ns, 0);
-		}
-	}
-	return table_finish(maker, &table);
+	return table_list(maker, source, ids, sizeof(ids) / sizeof(ids[0]));
 }
 
 /* ---- the worst gaps ---- */
@@ -202,8 +99,7 @@ static json_t *ops_around(struct maker *maker, const struct model *model, const 
 			continue;
 		count++;
 		append(maker, list,
-		       json_pack("[I, o, I, I]", (json_int_t)op->stream,
-		                 html_name(is_copy(op) ? copy_name(copy, op) : model_string(model, op->name)),
+		       json_pack("[I, o, I, I]", (json_int_t)op->stream, html_name(op_title(copy, model, op)),
 		                 since(gap, op->start_ns), since(gap, op->end_ns)));
 	}
 	return list;

@@ -15,6 +15,7 @@
 
 #include "ranks/ranks.h"
 #include "report/format.h"
+#include "tables/tables.h"
 
 #define JSON_TEXT_LIMIT 4096 /* bytes of a name that are kept */
 
@@ -35,18 +36,23 @@ static inline void append(struct maker *maker, json_t *array, json_t *value)
 		maker->failed = true;
 }
 
-/* null without a text. */
-static inline json_t *make_text(const char *text)
+/* At most `limit` bytes; null without a text. */
+static inline json_t *make_limited_text(const char *text, size_t limit)
 {
 	char *valid;
 	json_t *value;
 
 	if (!text)
 		return json_null();
-	valid = format_json_text(text, JSON_TEXT_LIMIT);
+	valid = format_json_text(text, limit);
 	value = valid ? json_string(valid) : NULL;
 	free(valid);
 	return value;
+}
+
+static inline json_t *make_text(const char *text)
+{
+	return make_limited_text(text, JSON_TEXT_LIMIT);
 }
 
 static inline json_t *make_integer(uint64_t value)
@@ -56,6 +62,9 @@ static inline json_t *make_integer(uint64_t value)
 
 /* Who made the document: name and version. */
 json_t *make_tool(struct maker *maker);
+
+/* A table with its first `most` rows; texts are cut to `limit` bytes. */
+json_t *make_table(struct maker *maker, const struct table *table, size_t most, size_t limit);
 
 /* The part about ranks, of maker->ranks. */
 json_t *make_ranks(struct maker *maker);

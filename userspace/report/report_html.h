@@ -6,17 +6,17 @@
 #ifndef WHYIDLE_REPORT_REPORT_HTML_H
 #define WHYIDLE_REPORT_REPORT_HTML_H
 
-#include "model/model.h"
 #include "report/report.h"
+#include "tables/tables.h"
 
 #define HTML_TOP_GAPS  20     /* worst gaps of a device that are drawn as lanes */
 #define HTML_GAPS_MOST 700000 /* gaps of a device that are drawn; of more, the longest */
 
 /*
- * `analysis` is of `model`, `ranks` may be NULL. Returns 0 or a negative errno with `error`. Names of the
- * target go into JSON only, in which every "<" is escaped.
+ * `analysis` is of source->model, `source` what the tables are made from, `ranks` may be NULL. Returns 0 or a
+ * negative errno with `error`. Names of the target go into JSON only, in which every "<" is escaped.
  */
-int report_html(FILE *out, const struct model *model, const struct analysis *analysis,
+int report_html(FILE *out, const struct table_source *source, const struct analysis *analysis,
                 const struct ranks_report *ranks, struct error *error);
 
 #endif

@@ -11,9 +11,8 @@
 #include "report/format.h"
 #include "report/report.h"
 
-#define WIDTH_DEFAULT 100
-#define WIDTH_LEAST   80
-#define WIDTH_MOST    160
+#define WIDTH_LEAST 80
+#define WIDTH_MOST  160
 
 void report_text_options_for(struct report_text_options *options, FILE *out)
 {

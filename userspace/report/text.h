@@ -9,6 +9,8 @@
 #include "attribute/analysis.h"
 #include "report/findings.h"
 
+#define WIDTH_DEFAULT 100 /* columns, where nothing else is known */
+
 struct text {
 	FILE *out;
 	const struct analysis *analysis;

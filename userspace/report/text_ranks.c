@@ -11,10 +11,9 @@
 #include "report/report.h"
 #include "report/text.h"
 
-#define WIDTH_DEFAULT 100
-#define CAUSES_MOST   8 /* rows without --verbose */
-#define STEPS_MOST    5
-#define RANKS_LISTED  12 /* missing ranks that are listed by number */
+#define CAUSES_MOST  8 /* rows without --verbose */
+#define STEPS_MOST   5
+#define RANKS_LISTED 12 /* missing ranks that are listed by number */
 
 enum column {
 	COLUMN_RANK = 6,

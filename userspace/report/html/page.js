@@ -33,7 +33,7 @@ function bytes(number) {
 	for (const [scale, unit] of [[1e9, "GB"], [1e6, "MB"], [1e3, "kB"]])
 		if (number >= scale)
 			return (number / scale).toFixed(1) + " " + unit;
-	return number + " B";
+	return Math.round(number) + " B";
 }
 
 // An element; children are elements or text, which stays text.
@@ -442,17 +442,19 @@ function worst(timeline) {
 	return table(["gap", "begins|n", "largest part", "thread", "by way of", "ended by"], rows, "Worst gaps");
 }
 
-function activity(title, list, whole, withBytes) {
-	const rows = list.map(([name, calls, ns, least, most, size]) => make("tr", {"data-count": calls, "data-ns": ns},
-		make("td", {}, name || "?"), make("td", {class: "n"}, count(calls)), make("td", {class: "n"}, duration(ns)),
-		make("td", {class: "n"}, percent(ns, whole)), make("td", {class: "n"}, duration(ns / calls)),
-		make("td", {class: "n"}, duration(least)), make("td", {class: "n"}, duration(most)),
-		withBytes ? make("td", {class: "n"}, bytes(size)) : null));
-	const heads = ["name", "count|n", "time|n", "of the window|n", "mean|n", "least|n", "most|n"];
-	if (withBytes)
-		heads.push("bytes|n");
-	return make("details", {"data-table": title}, make("summary", {}, `${title} (${count(list.length)})`),
-		list.length ? table(heads, rows, title) : make("p", {class: "soft"}, "none"));
+// One of the tables that `report --tables` prints.
+function activity(data) {
+	const shown = {text: value => value ?? "?", count: value => count(Math.round(value * 10) / 10), ns: duration, bytes,
+		share: value => percent(value, 1)};
+	const last = data.columns[data.columns.length - 1], columns = [last, ...data.columns.slice(0, -1)];
+	const rows = data.rows.map(row => make("tr", {"data-count": row.count, "data-ns": row.total_ns,
+		"data-bytes": row.total_bytes}, ...columns.map(({key, unit}) =>
+		make("td", {class: unit === "text" ? null : "n"}, shown[unit](row[key])))));
+	const heads = columns.map(({label, unit}) => unit === "text" ? label : label + "|n");
+	const more = data.row_count - data.rows.length;
+	return make("details", {"data-table": data.name}, make("summary", {}, `${data.title} (${count(data.row_count)})`),
+		rows.length ? table(heads, rows, data.title) : make("p", {class: "soft"}, "none"),
+		more ? make("p", {class: "soft"}, `${count(more)} smaller ones are not shown; report --tables has them.`) : null);
 }
 
 // ---- flame graph and histogram ----
@@ -576,8 +578,7 @@ function device(index) {
 		...[...used].map(code => make("li", {}, make("span", {class: "swatch", style: {background: colour(code)}}), code))),
 		make("h3", {}, "Causes"), causes(full), make("h3", {}, "Where the idle time went"), flame(index, gpu),
 		make("h3", {}, "Worst gaps"), worst(timeline), make("h3", {}, "How long the gaps are"), histogram(gpu),
-		activity("Kernels", gpu.kernels, gpu.window_ns, false), activity("Copies", gpu.copies, gpu.window_ns, true),
-		activity("CUDA calls", gpu.calls, gpu.window_ns, false))];
+		...gpu.tables.map(activity))];
 }
 
 const timelines = [];
@@ -586,6 +587,7 @@ page.append(make("header", {}, make("h1", {}, answer[0] || "No GPU operation was
 	...answer.slice(1).map(line => make("p", {class: "lead"}, line)), ...notes()));
 page.append(...extra.gpus.flatMap((gpu, index) => device(index)));
 page.append(make("section", {}, make("h2", {}, "Findings"), findings()),
+	make("section", {}, make("h2", {}, "Host threads"), ...extra.tables.map(activity)),
 	make("section", {}, make("h2", {}, "How it was recorded"), recorded()));
 for (const timeline of timelines)
 	timeline.draw();

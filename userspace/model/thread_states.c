@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-#include "export/thread_states.h"
+#include "model/thread_states.h"
 
 const char *thread_state_name(enum thread_state state)
 {

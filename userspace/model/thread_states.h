@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* What a host thread did, as a run of states without holes: what timelines show. */
-#ifndef WHYIDLE_EXPORT_THREAD_STATES_H
-#define WHYIDLE_EXPORT_THREAD_STATES_H
+#ifndef WHYIDLE_MODEL_THREAD_STATES_H
+#define WHYIDLE_MODEL_THREAD_STATES_H
 
 #include "model/model.h"
 

@@ -189,10 +189,11 @@ def judge_gain(truth, report, without):
     # The stall after the last operation is not in the window.
     steps = truth["steps"] - 1
     low, high = (ns / steps for ns in cause["gain_ns"])
-    # Without the plant its code is gone as well: what that cost beside the plant is no gain of the cause.
-    # Means, for what is predicted and what was beside are sums over all steps too.
+    # Without the plant its code is gone as well, and so is what it had the device do: what that cost beside the
+    # plant is no gain of the cause. Means, for what is predicted and what was beside are sums over all steps too.
+    plant = truth["plants"][0]
     measured = (truth["step_ns"]["mean"] - without["step_ns"]["mean"] -
-                truth["plants"][0]["beside_ns"] / steps)
+                (plant["beside_ns"] + plant["device_ns"]) / steps)
     spread = (median_error(truth["step_ns"]) + median_error(without["step_ns"]) +
               GAIN_STEP_ERROR * truth["step_ns"]["median"])
     return {

@@ -58,11 +58,12 @@ struct pageable {
 };
 
 #define COPY_BYTES_PER_MS (8ull << 20)
+#define BUS_MBPS          100000
 
 static void fast_bus(struct plant *plant)
 {
 	(void)plant;
-	set_option("SIM_COPY_MBPS", 100000);
+	set_option("SIM_COPY_MBPS", BUS_MBPS);
 }
 
 static void make_pageable(struct plant *plant)
@@ -84,29 +85,47 @@ static void copy_pageable(struct plant *plant)
 
 	CUDA(cudaMemcpyAsync(pageable->target, pageable->source, pageable->bytes, cudaMemcpyHostToDevice,
 	                     plant->step->stream));
+	plant->device_ns += pageable->bytes * 1000 / BUS_MBPS;
 }
 
 /* Kernels that are shorter than their launches, one after the other for so long. */
-static void launch_short_kernels(struct plant *plant)
+#define SHORT_NS 1000
+
+static void *create_short_kernel(void)
+{
+	void *kernel = simKernelCreate("_Z12short_kernelPf", SHORT_NS);
+
+	check(kernel, "simKernelCreate");
+	return kernel;
+}
+
+static void launch_short_kernel(struct plant *plant, void *kernel)
 {
 	const dim3 grid = {1, 1, 1}, block = {32, 1, 1};
+
+	CUDA(cudaLaunchKernel(kernel, grid, block, NULL, 0, plant->step->stream));
+	plant->device_ns += SHORT_NS;
+}
+
+static void launch_short_kernels(struct plant *plant)
+{
 	uint64_t end = now_ns() + plant->duration_ns;
 
 	do {
-		CUDA(cudaLaunchKernel(plant->state, grid, block, NULL, 0, plant->step->stream));
+		launch_short_kernel(plant, plant->state);
 	} while (now_ns() < end);
 }
 
 static void make_short_kernel(struct plant *plant)
 {
-	plant->state = simKernelCreate("_Z12short_kernelPf", 1000);
-	check(plant->state, "simKernelCreate");
+	plant->state = create_short_kernel();
 }
 
 /* A thread allocates, with the driver's lock, while the launcher launches. */
 struct allocator {
 	pthread_t thread;
 	sem_t wanted, begun;
+	void *kernel;
 	uint32_t finished, asked;
 	bool over;
 };
@@ -135,6 +154,7 @@ static void start_allocator(struct plant *plant)
 	plant->state = allocator;
 	sem_init(&allocator->wanted, 0, 0);
 	sem_init(&allocator->begun, 0, 0);
+	allocator->kernel = create_short_kernel();
 	allocator->thread = start_thread("allocator", allocate_on_request, allocator);
 }
 
@@ -153,7 +173,7 @@ static void launch_meanwhile(struct plant *plant)
 	struct allocator *allocator = plant->state;
 
 	do {
-		gpu_step_launch(plant->step);
+		launch_short_kernel(plant, allocator->kernel);
 	} while (__atomic_load_n(&allocator->finished, __ATOMIC_ACQUIRE) != allocator->asked);
 }
 

@@ -10,7 +10,8 @@
  * synchronises in every step instead. With --null nothing is planted and the noise goes on beside the loop.
  *
  * The truth file has, beside the members that common_workload.h describes,
- *	plants        kind, place, ms, code, role, count (stalls) of each, and what plant_settle says
+ *	plants        kind, place, ms, code, role, count (stalls) of each, what plant_settle says, and
+ *	              device_ns, the time of the operations that the plant itself launched
  *	step_ns       time from launch to launch, averaged over STRIDE steps: median, p25, p75, mean, count
  *
  * and its contended_ns is the time in which the launcher or who runs a plant wanted a CPU and had none,
@@ -146,11 +147,12 @@ static void describe(struct workload *workload, const struct options *options, s
 		    "%s{\"kind\": \"%s\", \"place\": \"%s\", \"ms\": %g, \"code\": \"%s\", \"role\": "
 		    "\"%s\", "
 		    "\"planted_ns\": %" PRIu64 ", \"contended_ns\": %" PRIu64 ", \"beside_ns\": %" PRIu64
-		    ", \"count\": %u, \"dropped\": %u}",
+		    ", \"device_ns\": %" PRIu64 ", \"count\": %u, \"dropped\": %u}",
 		    i ? ", " : "", plant->kind->name, place_name(plant->place),
 		    (double)plant->duration_ns / 1e6, plant->kind->code,
 		    plant->kind->role ? plant->kind->role : place_name(plant->place), sum.planted_ns,
-		    sum.contended_ns, sum.beside_ns, plant->log->count, plant->log->dropped);
+		    sum.contended_ns, sum.beside_ns, plant->device_ns, plant->log->count,
+		    plant->log->dropped);
 		check(used < size, "room for the truth");
 		if (plant->place != PLACE_LAUNCHER)
 			workload_add_thread(workload, plant->log->pid, plant->log->tid, "runner",

@@ -80,6 +80,7 @@ struct plant {
 	struct stall_log *log;
 	int log_file;                        /* memory of the log, to be sent to another process */
 	uint64_t aside_ns;                   /* of the stall that runs */
+	uint64_t device_ns;                  /* what the plant has the device do, in all */
 	uint64_t first_delay_ns;             /* after set-up */
 	uint64_t last_end_ns, last_delay_ns; /* at the end of the stall before */
 	void *state;                         /* of the kind */

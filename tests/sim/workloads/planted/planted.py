@@ -194,7 +194,7 @@ def main():
         "start_ns": start_ns, "end_ns": end_ns, "busy_ns": busy_ns, "idle_ns": end_ns - start_ns - busy_ns,
         "planted_ns": planted, "contended_ns": delay, "steps": len(times), "step_ns": describe_steps(times),
         "plants": [{"kind": kind, "place": "launcher", "ms": milliseconds, "code": plant.code, "role": "launcher",
-                    "planted_ns": planted, "contended_ns": contended, "beside_ns": beside, "count": len(stalls), "dropped": 0}],
+                    "planted_ns": planted, "contended_ns": contended, "beside_ns": beside, "device_ns": 0, "count": len(stalls), "dropped": 0}],
         "pids": [os.getpid()],
         "threads": [{"pid": os.getpid(), "tid": threading.get_native_id(), "name": "python3", "role": "launcher"}],
     }

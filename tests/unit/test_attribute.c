@@ -147,6 +147,45 @@ Test(attribute, each_holder_of_a_lock_gets_its_own_time)
 	cr_assert_str_eq(timeline_top(&line)->detail.holder, "two (102)");
 }
 
+static void wait_for_lock(uint32_t thread, uint64_t out, uint64_t wake, uint32_t holder)
+{
+	struct offcpu *wait = timeline_futex(&line, thread, out, wake, wake, holder, 0x2000);
+
+	wait->args[1] = FUTEX_WAIT | FUTEX_PRIVATE_FLAG;
+	wait->args[2] = 2;
+}
+
+/* One wait of the launcher, in which the lock goes from hand to hand before it comes to it. */
+Test(attribute, a_lock_that_is_handed_on_names_each_of_its_holders)
+{
+	static const char *const holders[] = {"one (101)", "two (102)", "three (103)"};
+	uint32_t one = timeline_thread(&line, MAIN, 101, "one");
+	uint32_t two = timeline_thread(&line, MAIN, 102, "two");
+	uint32_t three = timeline_thread(&line, MAIN, 103, "three");
+	const struct gap_report *gap;
+	size_t found = 0;
+
+	wait_for_lock(main_thread, 11 * MS, 19 * MS, three);
+	wait_for_lock(three, 10 * MS, 16 * MS, two);
+	wait_for_lock(two, 9 * MS, 13 * MS, one);
+	end_gap();
+	timeline_analyse(&line);
+	assert_ns(CAUSE_WAIT_LOCK, ROLE_LAUNCHER, 8 * MS);
+	gap = &line.analysis.devices.items[0].top_gaps.items[0];
+	for (size_t i = 0; i < gap->chain.count; i++) {
+		static const uint64_t ends[] = {13 * MS, 16 * MS, 19 * MS};
+		const struct chain_link *link = &gap->chain.items[i];
+
+		if (link->code != CAUSE_WAIT_LOCK)
+			continue;
+		cr_assert_lt(found, 3);
+		cr_assert_str_eq(link->detail.holder, holders[found]);
+		cr_assert_eq(link->end_ns, ends[found]);
+		found++;
+	}
+	cr_assert_eq(found, 3);
+}
+
 Test(attribute, a_false_wake_is_part_of_the_wait)
 {
 	uint32_t bystander = timeline_thread(&line, MAIN, 101, "bystander");
@@ -210,6 +249,35 @@ Test(attribute, time_between_wake_and_run_is_contention_not_the_wait)
 	assert_ns(CAUSE_SCHED_CPU_CONTENTION, ROLE_LAUNCHER, 7 * MS);
 }
 
+Test(attribute, waking_on_an_idle_cpu_is_part_of_the_wait)
+{
+	struct offcpu *sleep = timeline_sleep(&line, main_thread, 10 * MS, 12 * MS + 50 * US);
+
+	sleep->wake_ns = 12 * MS;
+	sleep->prev_tid = sleep->next_tid = 0;
+	/* Three milliseconds are no wake latency, whoever had the CPU. */
+	sleep = timeline_sleep(&line, main_thread, 13 * MS, 17 * MS);
+	sleep->wake_ns = 14 * MS;
+	sleep->prev_tid = sleep->next_tid = 0;
+	end_gap();
+	timeline_analyse(&line);
+	assert_ns(CAUSE_WAIT_SLEEP, ROLE_LAUNCHER, 3 * MS + 50 * US);
+	assert_ns(CAUSE_SCHED_CPU_CONTENTION, ROLE_LAUNCHER, 3 * MS);
+}
+
+Test(attribute, waking_on_an_idle_cpu_goes_to_the_end_of_the_chain)
+{
+	uint32_t worker = timeline_process(&line, WORKER, MAIN, "loader-0");
+	struct offcpu *wait = timeline_pipe(&line, main_thread, 10 * MS, 19 * MS, 19 * MS + 40 * US, worker);
+
+	wait->prev_tid = 0;
+	timeline_sleep(&line, worker, 9 * MS, 20 * MS);
+	end_gap();
+	timeline_analyse(&line);
+	assert_ns(CAUSE_WAIT_SLEEP, ROLE_WORKER, 9 * MS + 40 * US);
+	assert_ns(CAUSE_SCHED_CPU_CONTENTION, ROLE_LAUNCHER, 0);
+}
+
 Test(attribute, work_queued_before_the_gap_is_the_devices)
 {
 	timeline_kernel(&line, main_thread, 2 * MS, 20 * MS, 21 * MS);
@@ -229,6 +297,22 @@ Test(attribute, short_gaps_between_launches_are_launch_bound)
 	timeline_analyse(&line);
 	/* 49 gaps of 6 µs between the short kernels and one before them. */
 	assert_ns(CAUSE_HOST_LAUNCH_BOUND, ROLE_LAUNCHER, 49 * 6 * US);
+}
+
+Test(attribute, a_run_of_launches_that_is_kept_from_the_cpu_stays_launch_bound_for_the_rest)
+{
+	uint32_t hog = timeline_process(&line, 300, 0, "hog");
+
+	for (uint64_t i = 0; i < 50; i++) {
+		uint64_t at = 10 * MS + 6 * US + i * 20 * US;
+
+		timeline_kernel(&line, main_thread, at - 5 * US, at, at + 4 * US);
+		/* 3 of the 16 µs before the next kernel starts. */
+		timeline_preempted(&line, main_thread, at + 6 * US, at + 9 * US, hog);
+	}
+	timeline_analyse(&line);
+	assert_ns(CAUSE_HOST_LAUNCH_BOUND, ROLE_LAUNCHER, 49 * 13 * US);
+	assert_ns(CAUSE_SCHED_CPU_CONTENTION, ROLE_LAUNCHER, 49 * 3 * US);
 }
 
 Test(attribute, operations_shorter_than_their_launch_are_launch_bound_even_when_queued)

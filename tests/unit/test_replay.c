@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Gain by replay on timelines whose true gain is plain: twenty steps, of which one cause is taken out. */
 #include <criterion/criterion.h>
+#include <linux/futex.h>
 
 #include "timeline.h"
 
@@ -123,6 +124,77 @@ Test(replay, a_stall_beside_a_worker_that_goes_its_own_pace_is_not_gained)
 	cr_assert(cause->has_next);
 	cr_assert_eq(cause->next_code, CAUSE_WAIT_SLEEP);
 	cr_assert_eq(cause->next_role, ROLE_WORKER);
+}
+
+/* Between one wait for the worker and the next the launcher needs less time than a false wake would. */
+Test(replay, waits_that_follow_each_other_closely_each_end_by_their_own_wake)
+{
+	for (uint64_t i = 0, t = 0; i < STEPS; i++, t += 10 * MS) {
+		timeline_kernel(&line, main_thread, t, t + 5 * US, t + 300 * US);
+		timeline_sleep(&line, worker, t + 30 * US, t + 10 * MS - 30 * US);
+		timeline_futex(&line, main_thread, t + 20 * US, t + 10 * MS - 20 * US, t + 10 * MS - 20 * US,
+		               worker, 0x3000);
+		if (i)
+			timeline_futex(&line, worker, t - 10 * US, t + 10 * US, t + 10 * US, main_thread,
+			               0x4000);
+	}
+	timeline_analyse(&line);
+	assert_gain(cause_of(CAUSE_WAIT_SLEEP, ROLE_WORKER), (STEPS - 1) * (10 * MS - 300 * US));
+}
+
+/* Each step the lock goes through three hands, 2 ms each, before the launcher has it. */
+Test(replay, a_lock_that_is_handed_on_is_gained_whole)
+{
+	uint32_t holders[3];
+
+	for (uint32_t i = 0; i < 3; i++)
+		holders[i] = timeline_thread(&line, MAIN, 101 + i, "holder");
+	for (uint64_t i = 0, t = 0; i < STEPS; i++, t += 10 * MS) {
+		for (uint32_t h = 0; h < 3; h++) {
+			uint64_t from = t + 1 * MS + h * 2 * MS;
+			struct offcpu *wait;
+
+			if (i)
+				timeline_futex(&line, holders[h], t - 5 * MS + h * MS, t + 900 * US,
+				               t + 900 * US, main_thread, 0x4000 + h);
+			if (h) {
+				wait = timeline_futex(&line, holders[h], t + 910 * US, from, from,
+				                      holders[h - 1], 0x2000);
+				wait->args[1] = FUTEX_WAIT | FUTEX_PRIVATE_FLAG;
+				wait->args[2] = 2;
+			}
+			timeline_sleep(&line, holders[h], from + 10 * US, from + 2 * MS - 10 * US);
+		}
+		timeline_kernel(&line, main_thread, t, t + 5 * US, t + 500 * US);
+		struct offcpu *wait = timeline_futex(&line, main_thread, t + 1 * MS, t + 7 * MS, t + 7 * MS,
+		                                     holders[2], 0x2000);
+		wait->args[1] = FUTEX_WAIT | FUTEX_PRIVATE_FLAG;
+		wait->args[2] = 2;
+	}
+	timeline_analyse(&line);
+	assert_gain(cause_of(CAUSE_WAIT_LOCK, ROLE_LAUNCHER), (STEPS - 1) * 6 * MS);
+}
+
+/* The launching call waits for the driver's lock, which another thread holds while it allocates. */
+Test(replay, a_lock_inside_a_launch_is_gained)
+{
+	uint32_t other = timeline_thread(&line, MAIN, 101, "allocator");
+
+	for (uint64_t i = 0, t = 0; i < STEPS; i++, t += 10 * MS) {
+		uint32_t correlation = ++line.correlation;
+
+		timeline_call(&line, main_thread, "cudaLaunchKernel", t + 1 * MS, t + 9 * MS + 5 * US,
+		              correlation);
+		timeline_futex(&line, main_thread, t + 1 * MS + 2 * US, t + 9 * MS, t + 9 * MS, other,
+		               0x2000);
+		timeline_call(&line, other, "cudaMalloc", t + 900 * US, t + 9 * MS, 0);
+		if (i)
+			timeline_futex(&line, other, t - 500 * US, t + 890 * US, t + 890 * US, main_thread,
+			               0x4000);
+		timeline_op(&line, MAIN, t + 9 * MS + 10 * US, t + 10 * MS, correlation);
+	}
+	timeline_analyse(&line);
+	assert_gain(cause_of(CAUSE_HOST_CUDA_LOCK, ROLE_LAUNCHER), (STEPS - 1) * (8 * MS - 2 * US));
 }
 
 /* A pool that outruns the GPU beyond a point: half of the cause gone gives all there is to gain. */

@@ -189,9 +189,23 @@ static bool is_launch_run(const struct owner *owner, uint64_t from_ns, uint64_t 
 	if (owner->launch->class != CUDA_LAUNCH && owner->launch->class != CUDA_MEMSET &&
 	    owner->launch->class != CUDA_COPY)
 		return false;
-	if (owner->launch->enter_ns > previous->exit_ns + LAUNCH_RUN_NS)
-		return false;
-	return thread_ran(owner->thread, from_ns, to_ns);
+	return owner->launch->enter_ns <= previous->exit_ns + LAUNCH_RUN_NS;
+}
+
+/* Running, the thread was launching; where it was kept from that, that is to blame. */
+static void blame_launch_run(struct owner *owner, uint64_t from_ns, uint64_t to_ns,
+                             enum confidence confidence)
+{
+	uint64_t inside = later(from_ns, earlier(owner->launch->exit_ns, to_ns));
+
+	if (!thread_ran(owner->thread, from_ns, inside)) {
+		owner->walk->launching = true;
+		walk_blame(owner->walk, from_ns, inside);
+		owner->walk->launching = false;
+		from_ns = inside;
+	}
+	walk_launcher(owner->walk, from_ns, to_ns, CAUSE_HOST_LAUNCH_BOUND, confidence,
+	              owner->launch->function);
 }
 
 static void blame_late(struct owner *owner, uint64_t from_ns, uint64_t to_ns)
@@ -200,8 +214,7 @@ static void blame_late(struct owner *owner, uint64_t from_ns, uint64_t to_ns)
 	const struct call *drain = draining_call(owner, from_ns);
 
 	if (!drain && is_launch_run(owner, from_ns, to_ns)) {
-		walk_launcher(owner->walk, from_ns, to_ns, CAUSE_HOST_LAUNCH_BOUND, CONFIDENCE_HIGH,
-		              owner->launch->function);
+		blame_launch_run(owner, from_ns, to_ns, CONFIDENCE_HIGH);
 		return;
 	}
 	owner->walk->drained = drain != NULL;
@@ -241,8 +254,7 @@ static void blame_known(struct owner *owner, uint64_t from_ns, uint64_t to_ns)
 	/* In flight when the gap began: launched a moment too late for the GPU to go straight on. */
 	if (enter + owner->floor->submit_ns > from_ns && to_ns - from_ns <= owner->floor->threshold_ns &&
 	    is_launch_run(owner, from_ns, to_ns) && owner->launch->class == CUDA_LAUNCH) {
-		walk_launcher(owner->walk, from_ns, to_ns, CAUSE_HOST_LAUNCH_BOUND, CONFIDENCE_MEDIUM,
-		              owner->launch->function);
+		blame_launch_run(owner, from_ns, to_ns, CONFIDENCE_MEDIUM);
 		return;
 	}
 	if (to_ns - from_ns <= owner->floor->threshold_ns && owner->launch->exit_ns <= from_ns &&

@@ -39,6 +39,8 @@ struct replay_run {
 	const struct removal *removals; /* by slot, NULL: nothing is taken out */
 	double fraction;                /* of each span that is taken out */
 	bool keep_inferred, keep_residual;
+	bool follow_locks; /* a wait for a lock ends when its holder lets it go; else it is the waiter's own
+	                      time */
 	struct progress *progress; /* by slot */
 	double recent_shift_ns;    /* of the thread that launched last */
 	double *launched;          /* new time of each launch */
@@ -89,9 +91,12 @@ static void run_wait(struct replay_run *run, const struct replay_event *event)
 {
 	const struct replay_wait *wait = &run->graph->waits.items[event->item];
 	struct progress *progress = &run->progress[event->slot];
-	double out = (double)wait->out_ns - shift_at(run, event->slot, wait->out_ns);
-	double wake = (double)wait->wake_ns - shift_at(run, wait->waker, wait->wake_ns);
+	double out, wake;
 
+	if (wait->lock && !run->follow_locks)
+		return;
+	out = (double)wait->out_ns - shift_at(run, event->slot, wait->out_ns);
+	wake = (double)wait->wake_ns - shift_at(run, wait->waker, wait->wake_ns);
 	if (wait->out_ns == wait->wake_ns) /* it was made at that time */
 		progress->shift_ns = (double)wait->wake_ns - wake;
 	else
@@ -353,6 +358,8 @@ static int replay_cause(struct replay *replay, struct cause *cause, const struct
 
 	if (rc)
 		return rc;
+	/* Where locks are not at issue, who would hold one when is anybody's guess. */
+	replay->run.follow_locks = cause->code == CAUSE_WAIT_LOCK;
 	loose = gain_of(replay, 1, true);
 	for (int i = 0; i < CAUSE_CURVE; i++) {
 		strict = gain_of(replay, fractions[i], false);

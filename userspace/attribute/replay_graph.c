@@ -92,8 +92,10 @@ static uint32_t awaited_thread(const struct replay_graph *graph, uint32_t index,
 		return MODEL_NONE;
 	if (wait->interpreter_lock && !launches(graph, thread->process))
 		return interpreter_lock_holder(graph->model, index, last, wait->first->out_ns, last->wake_ns);
-	return wait_leads_on(wait, last) ? model_thread_at(graph->model, last->waker_tid, last->wake_ns)
-	                                 : MODEL_NONE;
+	/* Whoever lets a lock go wakes the one that waits for it. */
+	return wait_leads_on(wait, last) || (offcpu_is_lock(last) && last->wake == WAKE_KIND_TASK)
+	           ? model_thread_at(graph->model, last->waker_tid, last->wake_ns)
+	           : MODEL_NONE;
 }
 
 static int add_wait(struct replay_graph *graph, uint32_t slot, uint32_t waker,
@@ -135,14 +137,17 @@ static int add_waits(struct replay_graph *graph, uint32_t slot)
 	int rc = 0;
 
 	if (start > graph->from_ns && start < graph->to_ns)
-		rc = add_wait(graph, slot, maker_of(graph, thread), &(struct replay_wait){start, start, 0});
+		rc = add_wait(graph, slot, maker_of(graph, thread),
+		              &(struct replay_wait){.out_ns = start, .wake_ns = start});
 	while (!rc && at < thread->offcpu.count && thread->offcpu.items[at].out_ns < graph->to_ns) {
 		struct wait wait = wait_merge(thread, at);
 		const struct offcpu *last = &thread->offcpu.items[wait.last];
 
 		at = wait.last + 1;
 		rc = add_wait(graph, slot, awaited_thread(graph, index, &wait, last),
-		              &(struct replay_wait){wait.first->out_ns, last->wake_ns, 0});
+		              &(struct replay_wait){.out_ns = wait.first->out_ns,
+		                                    .wake_ns = last->wake_ns,
+		                                    .lock = offcpu_is_lock(last)});
 	}
 	return rc;
 }
@@ -277,6 +282,17 @@ static void link_op(const struct replay_graph *graph, struct streams *streams, s
 		*slot = (uint32_t)(op - graph->ops.items);
 }
 
+/* When a call can have submitted at the earliest: after the last wait in it before its first operation began,
+ * for the driver's lock, say. */
+static uint64_t submit_time(const struct thread *thread, const struct call *call)
+{
+	uint64_t until = earlier(call->exit_ns, call->first_op_ns);
+	size_t at = thread_offcpu_after(thread, until);
+
+	/* The last one that ended by then; earlier ones need no look. */
+	return at ? later(call->enter_ns, thread->offcpu.items[at - 1].in_ns) : call->enter_ns;
+}
+
 /* launches: for each slot, index of the launch event of its first call in the window, by call. */
 static int add_ops(struct replay_graph *graph, const struct launch_floor *floor, uint32_t *const *launches)
 {
@@ -302,7 +318,7 @@ static int add_ops(struct replay_graph *graph, const struct launch_floor *floor,
 			uint32_t slot = graph->slot_of_thread[op->launch_thread];
 
 			item->launch = launches[slot][op->launch_call];
-			launch_ns = call->enter_ns;
+			launch_ns = submit_time(thread, call);
 			/* The host feeds the GPU piece by piece from within the call: this piece was ready
 			 * now. */
 			if (call->class == CUDA_COPY && call->pageable && item->launch != MODEL_NONE &&
@@ -335,7 +351,7 @@ static int add_launches(struct replay_graph *graph, uint32_t slot, uint32_t *num
 		    call->enter_ns > graph->to_ns)
 			continue;
 		numbers[i] = graph->launch_count++;
-		if (add_event(graph, call->enter_ns, REPLAY_LAUNCH, slot, numbers[i]))
+		if (add_event(graph, submit_time(thread, call), REPLAY_LAUNCH, slot, numbers[i]))
 			return -ENOMEM;
 	}
 	return 0;

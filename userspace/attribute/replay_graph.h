@@ -33,6 +33,7 @@ struct replay_sync {
 struct replay_wait {
 	uint64_t out_ns, wake_ns;
 	uint32_t waker; /* slot */
+	bool lock;      /* for a lock that the waker let go */
 };
 
 /* An operation and the least distances to what it follows, in ns. */

@@ -250,6 +250,11 @@ void walk_running(struct walk *walk, uint32_t index, uint64_t from_ns, uint64_t 
 	const struct overhead *span;
 	size_t low = 0, high = thread->overhead.count;
 
+	if (walk->launching && index == walk->launcher) {
+		walk_emit(walk,
+		          walk_leaf(walk, index, from_ns, to_ns, CAUSE_HOST_LAUNCH_BOUND, CONFIDENCE_HIGH));
+		return;
+	}
 	/* Spans of one thread do not overlap, so ends are ordered as starts are. */
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;

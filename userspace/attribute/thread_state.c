@@ -110,6 +110,12 @@ static bool same_object(const struct offcpu *a, const struct offcpu *b)
 	       a->wait == b->wait && a->args[0] == b->args[0];
 }
 
+/* Each leads to the same thread, whether or not the first of the two wakes was a false one. */
+static bool same_waker(const struct offcpu *a, const struct offcpu *b)
+{
+	return a->wake == WAKE_KIND_TASK && b->wake == WAKE_KIND_TASK && a->waker_tid == b->waker_tid;
+}
+
 struct wait wait_merge(const struct thread *thread, size_t first)
 {
 	struct wait wait = {.first = &thread->offcpu.items[first], .last = first};
@@ -122,7 +128,7 @@ struct wait wait_merge(const struct thread *thread, size_t first)
 	while (wait.last + 1 < thread->offcpu.count) {
 		const struct offcpu *next = &thread->offcpu.items[wait.last + 1];
 
-		if (next->lost_before || !same_object(current, next) ||
+		if (next->lost_before || !same_object(current, next) || same_waker(current, next) ||
 		    next->out_ns - current->in_ns > FALSE_WAKE_NS ||
 		    current->in_ns - current->wake_ns > FALSE_WAKE_NS)
 			break;

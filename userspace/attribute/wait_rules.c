@@ -8,6 +8,9 @@
 #include <sys/syscall.h>
 
 #include "attribute/detail.h"
+#include "base/number.h"
+
+#define LOCK_TURNS 16 /* holders of a lock one after the other, within a single wait for it */
 
 /* Waits that name their cause whoever ended them. */
 static bool cause_of_wait(enum wait_kind wait, enum cause_code *code)
@@ -177,6 +180,66 @@ bool wait_leads_on(const struct wait *wait, const struct offcpu *last)
 	       !offcpu_is_lock(last) && !wait->interpreter_lock;
 }
 
+/*
+ * The wait of `index` for a lock that ended last before `before_ns`, and began or went on after `after_ns`;
+ * NULL if it did not wait for it.
+ */
+static const struct offcpu *last_lock_wait(const struct model *model, uint32_t index,
+                                           const struct offcpu *lock, uint64_t after_ns, uint64_t before_ns)
+{
+	const struct thread *thread = &model->threads.items[index];
+
+	for (size_t at = thread_offcpu_after(thread, before_ns); at--;) {
+		const struct offcpu *offcpu = &thread->offcpu.items[at];
+
+		if (offcpu->wake_ns <= after_ns)
+			break;
+		if (offcpu->woken && offcpu->wake_ns < before_ns && offcpu_is_lock(offcpu) &&
+		    offcpu->args[0] == lock->args[0])
+			return offcpu;
+	}
+	return NULL;
+}
+
+/*
+ * Waiting for a lock that several threads have in turn: each that hands it on had waited for it until it had
+ * it, and was handed it by the one before. Who had it when the wait began is found from the end backwards.
+ */
+static void blame_lock(struct walk *walk, uint32_t index, const struct offcpu *last, uint64_t from_ns,
+                       uint64_t to_ns)
+{
+	struct leaf leaf = walk_leaf(walk, index, from_ns, to_ns, CAUSE_WAIT_LOCK,
+	                             last->woken ? CONFIDENCE_HIGH : CONFIDENCE_MEDIUM);
+	uint32_t pid = walk->model->threads.items[index].pid, holders[LOCK_TURNS];
+	uint64_t since[LOCK_TURNS];
+	const struct offcpu *handed = last;
+	uint64_t until = last->wake_ns;
+	int turns = 0;
+
+	leaf.lock = last->args[0];
+	while (turns < LOCK_TURNS) {
+		uint32_t holder = handed->wake == WAKE_KIND_TASK
+		                      ? model_thread_at(walk->model, handed->waker_tid, handed->wake_ns)
+		                      : MODEL_NONE;
+
+		holders[turns] = holder;
+		since[turns++] = from_ns;
+		if (holder == MODEL_NONE || holder == index || walk->model->threads.items[holder].pid != pid)
+			break;
+		handed = last_lock_wait(walk->model, holder, last, from_ns, until);
+		if (!handed)
+			break;
+		since[turns - 1] = until = handed->wake_ns;
+	}
+	since[turns - 1] = from_ns;
+	while (turns--) {
+		leaf.start_ns = since[turns];
+		leaf.end_ns = turns ? earlier(since[turns - 1], to_ns) : to_ns;
+		leaf.holder = holders[turns];
+		emit_blocked(walk, leaf, last);
+	}
+}
+
 void walk_blocked(struct walk *walk, uint32_t index, const struct wait *wait, uint64_t from_ns,
                   uint64_t to_ns)
 {
@@ -193,11 +256,7 @@ void walk_blocked(struct walk *walk, uint32_t index, const struct wait *wait, ui
 		return;
 	}
 	if (offcpu_is_lock(last)) {
-		leaf.code = CAUSE_WAIT_LOCK;
-		leaf.lock = last->args[0];
-		if (!last->woken)
-			leaf.confidence = CONFIDENCE_MEDIUM;
-		emit_blocked(walk, leaf, last);
+		blame_lock(walk, index, last, from_ns, to_ns);
 		return;
 	}
 	if (wait->interpreter_lock) {

@@ -10,13 +10,22 @@
  * code (attribute/run_rules.c).
  */
 
+/*
+ * A CPU that was idle takes a woken thread at once, but for the interrupt that tells it and its way out of
+ * idleness: more than this is no wake latency. A tick later (1 to 4 ms) an idle CPU may also take what waited
+ * for another one.
+ */
+#define WAKE_LATENCY_NS 1000000
+
 void walk_begin(struct walk *walk, const struct model *model, uint32_t launcher, bool drained)
 {
 	walk->model = model;
 	walk->launcher = launcher;
 	walk->drained = drained;
+	walk->launching = false;
 	walk->depth = 0;
 	walk->confidence = CONFIDENCE_HIGH;
+	walk->last = (struct leaf){0};
 }
 
 void walk_emit(struct walk *walk, struct leaf leaf)
@@ -29,7 +38,16 @@ void walk_emit(struct walk *walk, struct leaf leaf)
 		leaf.confidence = CONFIDENCE_MEDIUM;
 	leaf.chain = walk->chain;
 	leaf.depth = walk->depth;
+	walk->last = leaf;
 	walk->leaf(walk->context, &leaf);
+}
+
+/* The last leaf goes on until then. Whatever has been entered and left since is still in the chain. */
+static void extend_last(struct walk *walk, uint64_t to_ns)
+{
+	walk->last.start_ns = walk->last.end_ns;
+	walk->last.end_ns = to_ns;
+	walk->leaf(walk->context, &walk->last);
 }
 
 struct leaf walk_leaf(const struct walk *walk, uint32_t thread, uint64_t from_ns, uint64_t to_ns,
@@ -88,6 +106,13 @@ static void blame_runnable(struct walk *walk, uint32_t thread, const struct offc
 	walk_emit(walk, leaf);
 }
 
+/* It was woken and nobody else had the CPU that took it. */
+static bool is_wake_latency(const struct offcpu *offcpu)
+{
+	return offcpu->woken && !offcpu->preempted && !offcpu->throttled && !offcpu->prev_tid &&
+	       offcpu->in_ns - offcpu->wake_ns <= WAKE_LATENCY_NS;
+}
+
 static void blame_unknown(struct walk *walk, uint32_t thread, uint64_t from_ns, uint64_t to_ns,
                           enum cause_code code)
 {
@@ -120,7 +145,12 @@ static size_t blame_wait(struct walk *walk, uint32_t index, size_t at, uint64_t 
 		walk_blocked(walk, index, &wait, blocked_from, blocked_to);
 	blocked_from = later(last->wake_ns, from_ns);
 	blocked_to = earlier(last->in_ns, to_ns);
-	if (blocked_to > blocked_from)
+	if (blocked_to <= blocked_from)
+		return wait.last + 1;
+	/* What a wake takes is part of the wait: without the wait there is none. */
+	if (is_wake_latency(last) && walk->last.end_ns == blocked_from)
+		extend_last(walk, blocked_to);
+	else
 		blame_runnable(walk, index, last, blocked_from, blocked_to);
 	return wait.last + 1;
 }

@@ -42,6 +42,7 @@ struct walk {
 	uint32_t launcher; /* thread that launched the operation that ended the gap */
 	bool alone;        /* waits for other threads are not followed */
 	bool drained;      /* a synchronising call had emptied the queue when the gap began */
+	bool launching;    /* whatever the launcher runs is launching */
 	void (*leaf)(void *context, const struct leaf *leaf);
 	/* A thread of the launcher's process waited for a descendant of it in [from, to]; may be NULL. */
 	void (*crossed)(void *context, uint32_t waiter, uint32_t worker, uint64_t from_ns, uint64_t to_ns);
@@ -51,6 +52,7 @@ struct walk {
 	uint64_t since[WALK_DEPTH]; /* where each thread's stretch begins */
 	uint32_t depth;
 	enum confidence confidence; /* lowest of the edges walked so far */
+	struct leaf last;           /* emitted */
 };
 
 /* Prepares a walk for the gap that an operation launched by `launcher` ended. */

@@ -76,10 +76,65 @@ static __always_inline bool launch_encloses(struct thread_state *thread, __u64 s
 	return return_address(thread->launch_stack) == thread->launch_return;
 }
 
+/* Processes outside the tracked set that were told of: by thread group id, their start. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, __u32);
+	__type(value, __u64);
+} callers_told SEC(".maps") __weak;
+
+/*
+ * A thread that is not tracked calls CUDA. The collector is told, once for each process, and decides. Where
+ * all are wanted the process is tracked from here on, so that what lives for less than the collector's next
+ * look is seen too: this thread at once, its others when the collector goes through them.
+ */
+static __attribute__((noinline)) struct thread_state *caller_seen(struct task_struct *task)
+{
+	__u32 tgid = task_tgid(task), number = task->tgid;
+	__u64 start = task->group_leader->start_time, *told;
+	struct thread_state *thread = NULL;
+	struct wire_caller *record;
+	__u8 tracked = TRACKED_CALLER;
+
+	told = bpf_map_lookup_elem(&callers_told, &number);
+	if (told && *told == start && !settings.adopt_callers)
+		return NULL;
+	if (tgid == settings.collector || task->flags & TASK_FLAG_EXITING)
+		return NULL;
+	if (settings.adopt_callers) {
+		if (bpf_map_update_elem(&tracked_processes, &tgid, &tracked, BPF_NOEXIST) < 0 &&
+		    !process_tracked(tgid))
+			count_loss(WIRE_LOSS_STORAGE);
+		thread = thread_create(task);
+	}
+	if (told && *told == start)
+		return thread;
+	record = record_reserve(WIRE_CALLER, sizeof(*record));
+	if (!record)
+		return thread;
+	record->time_ns = bpf_ktime_get_ns();
+	record->tgid = tgid;
+	record->tid = task_tid(task);
+	bpf_probe_read_kernel_str(record->comm, sizeof(record->comm), task->comm);
+	record->tracked = thread != NULL;
+	record->pad = 0;
+	record_submit(record);
+	bpf_map_update_elem(&callers_told, &number, &start, BPF_ANY);
+	return thread;
+}
+
 /* State of the current thread if its calls are to be recorded. */
 static __always_inline struct thread_state *calling_thread(struct task_struct *task)
 {
-	return recording_end_ns ? NULL : thread_find(task);
+	struct thread_state *thread;
+
+	if (recording_end_ns)
+		return NULL;
+	thread = thread_find(task);
+	if (!thread && settings.report_callers)
+		thread = caller_seen(task);
+	return thread;
 }
 
 SEC("uprobe")

@@ -37,6 +37,7 @@ enum wire_type {
 	WIRE_CALL = 7,
 	WIRE_STACK = 8,
 	WIRE_FILE = 9,
+	WIRE_CALLER = 10,
 };
 
 struct wire_header {
@@ -244,6 +245,16 @@ struct wire_call {
 	__u32 pad;
 };
 
+/* A process outside the tracked set called a CUDA function that is probed. Once a process. */
+struct wire_caller {
+	struct wire_header header;
+	__u64 time_ns;
+	__u32 tgid, tid;
+	char comm[WIRE_COMM_LEN]; /* of the thread */
+	__u32 tracked;            /* 1: its thread is tracked from here on */
+	__u32 pad;
+};
+
 /* Indices of the loss counters kept by BPF (one 64-bit counter each). */
 enum wire_loss {
 	WIRE_LOSS_RING = 0,    /* ring buffer full */
@@ -267,5 +278,6 @@ _Static_assert(sizeof(struct wire_fork) == 48, "wire_fork");
 _Static_assert(sizeof(struct wire_exec) == 168, "wire_exec");
 _Static_assert(sizeof(struct wire_exit) == 40, "wire_exit");
 _Static_assert(sizeof(struct wire_call) == 40, "wire_call");
+_Static_assert(sizeof(struct wire_caller) == 48, "wire_caller");
 
 #endif

@@ -45,7 +45,7 @@ int process_forked(__u64 *context)
 	struct wire_fork *record;
 	__u32 tgid = task_tgid(child);
 	__u64 now;
-	__u8 one = 1;
+	__u8 one = TRACKED_WHOLE;
 
 	thread = thread_find(parent);
 	if ((!thread || thread->guest) && !process_tracked(task_tgid(parent)))

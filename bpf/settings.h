@@ -12,6 +12,10 @@
 
 #define SETTINGS_SYSCALLS 512 /* system call numbers with a known kind; a power of two */
 
+/* Values of the map of tracked processes. */
+#define TRACKED_WHOLE  1
+#define TRACKED_CALLER 2 /* by BPF, at its first CUDA call: threads that it had before are not known yet */
+
 /* What the first argument of a system call is. */
 enum syscall_kind {
 	SYSCALL_OTHER = 0,
@@ -31,10 +35,13 @@ struct bpf_settings {
 	__u8 thread_table;     /* 1: thread states in a hash table, task storage is not available */
 	__u8 adopt_on_switch;  /* 1: threads of tracked processes are found when they are switched */
 	__u8 switch_has_state; /* 1: sched_switch passes the state of the previous task (since 5.18) */
-	__u32 collector;       /* process id of the collector, which is never tracked on demand */
+	__u8 report_callers;   /* 1: processes outside the tracked set that call CUDA are told of */
+	__u8 adopt_callers;    /* 1: and tracked from then on */
+	__u8 pad[2];
+	__u32 collector; /* process id of the collector, which is never tracked on demand */
 	__u8 syscall_kinds[SETTINGS_SYSCALLS]; /* enum syscall_kind */
 };
 
-_Static_assert(sizeof(struct bpf_settings) == 40 + SETTINGS_SYSCALLS, "bpf_settings");
+_Static_assert(sizeof(struct bpf_settings) == 48 + SETTINGS_SYSCALLS, "bpf_settings");
 
 #endif

@@ -16,8 +16,8 @@ SIM_PROGRAMS := $(patsubst tests/sim/workloads/%.c,$(SIM)/%,$(filter-out tests/s
 # One program of several files: the plants of tests/proof.
 SIM_PLANTED := $(SIM)/planted
 SIM_PLANTED_OBJECTS := $(patsubst %.c,$(SIM)/obj/%.o,$(wildcard tests/sim/workloads/planted/*.c))
-# The one program that must not even map a CUDA library.
-SIM_PLAIN_PROGRAMS := $(SIM)/no_cuda $(SIM)/many_events
+# Programs that are not linked with CUDA.
+SIM_PLAIN_PROGRAMS := $(SIM)/no_cuda $(SIM)/many_events $(SIM)/late_driver
 
 $(SIM)/obj/tests/sim/cuda/%.o $(SIM)/obj/tests/sim/cupti/%.o: SIM_CFLAGS += -fvisibility=hidden
 $(SIM)/obj/tests/sim/workloads/%.o: SIM_CFLAGS += -fno-omit-frame-pointer
@@ -56,7 +56,7 @@ $(SIM_PLANTED): $(SIM_PLANTED_OBJECTS) $(SIM_COMMON_OBJECTS) $(SIM_RUNTIME) $(SI
 
 $(SIM_PLAIN_PROGRAMS): $(SIM)/%: $(SIM)/obj/tests/sim/workloads/%.o
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ -lpthread -o $@
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ -lpthread -ldl -o $@
 
 # The simulator's own test: no root needed.
 SIM_TEST := $(SIM)/selftest

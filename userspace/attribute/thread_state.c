@@ -145,6 +145,8 @@ static uint64_t running_ns(const struct thread *thread, uint64_t from_ns, uint64
 
 	if (from_ns < thread->start_ns)
 		from_ns = thread->start_ns;
+	if (from_ns < thread->tracked_from_ns)
+		from_ns = thread->tracked_from_ns;
 	if (to_ns > thread->end_ns)
 		to_ns = thread->end_ns;
 	if (!thread->tracked || to_ns <= from_ns)

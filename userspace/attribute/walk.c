@@ -177,6 +177,11 @@ void walk_thread(struct walk *walk, uint32_t index, uint64_t from_ns, uint64_t t
 	if (cursor < thread->start_ns) {
 		cursor = earlier(thread->start_ns, to_ns);
 		blame_unknown(walk, index, from_ns, cursor, CAUSE_UNKNOWN_UNTRACED);
+	} else if (cursor < thread->tracked_from_ns && walk->model->has_sched) {
+		cursor = earlier(thread->tracked_from_ns, to_ns);
+		blame_unknown(walk, index, from_ns, cursor, CAUSE_UNKNOWN_BEFORE_TRACE);
+		if (cursor == to_ns)
+			return;
 	}
 	at = thread_offcpu_after(thread, cursor);
 	while (at < thread->offcpu.count && thread->offcpu.items[at].out_ns < to_ns) {

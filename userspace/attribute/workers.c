@@ -56,6 +56,8 @@ static void add_states(struct state_mix *mix, const struct model *model, uint32_
 
 	if (from_ns < thread->start_ns)
 		from_ns = thread->start_ns;
+	if (from_ns < thread->tracked_from_ns)
+		from_ns = thread->tracked_from_ns;
 	if (to_ns > thread->end_ns)
 		to_ns = thread->end_ns;
 	if (to_ns <= from_ns)

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "cli/command.h"
+#include "cli/record_targets.h"
 #include "cli/session_report.h"
 #include "collect/pure_environment.h"
 #include "collect/recorder.h"
@@ -15,6 +16,7 @@ struct record_values {
 	bool quiet, as_root, no_bridge, no_bpf, no_report, json;
 	uint64_t ring_bytes, bridge_ring_bytes, sample_period_ns, min_offcpu_ns;
 	int uprobes, user_stacks;
+	struct record_targets targets;
 };
 
 #define FIELD(name)              offsetof(struct record_values, name)
@@ -32,10 +34,44 @@ static const char *const stack_words[] = {[RECORDER_STACKS_ALL] = "all",
                                           NULL};
 
 static const struct option_spec options[] = {
+    {.name = "pid",
+     .letter = 'p',
+     .argument = "PID[,PID]...",
+     .help = "record processes that run already, with all that they start, until they end",
+     .kind = OPTION_TEXT,
+     .offset = FIELD(targets.pids)},
+    {.name = "all",
+     .letter = 'a',
+     .help = "record every process that uses CUDA, now or later",
+     .kind = OPTION_FLAG,
+     .offset = FIELD(targets.all)},
+    {.name = "cgroup",
+     .argument = "PATH",
+     .help = "those in this control group or below it",
+     .kind = OPTION_TEXT,
+     .offset = FIELD(targets.cgroup)},
+    {.name = "container",
+     .argument = "ID",
+     .help = "those in this container (the beginning of its id is enough)",
+     .kind = OPTION_TEXT,
+     .offset = FIELD(targets.container)},
+    {.name = "comm",
+     .argument = "NAME",
+     .help = "those with this name (ps -o comm), which may hold * and ?",
+     .kind = OPTION_TEXT,
+     .offset = FIELD(targets.comm)},
+    {.name = "duration",
+     .letter = 'd',
+     .argument = "TIME",
+     .help =
+         "how long to record processes that run already, in seconds or with a unit (default: until Ctrl-C)",
+     .kind = OPTION_TEXT,
+     .offset = FIELD(targets.duration)},
     {.name = "output",
      .letter = 'o',
      .argument = "FILE",
-     .help = "session file (default: whyidle-COMMAND-PID.whyidle in the current directory)",
+     .help =
+         "session file (default: whyidle-NAME-PID.whyidle or whyidle-TIME.whyidle in the current directory)",
      .kind = OPTION_TEXT,
      .offset = FIELD(output)},
     {.name = "quiet",
@@ -107,8 +143,8 @@ static const struct option_spec options[] = {
 
 static const struct command_spec spec = {
     .name = "record",
-    .usage = "[options] -- COMMAND [ARGUMENT]...",
-    .summary = "Runs a command and explains at its end why the GPUs were idle.",
+    .usage = "[options] -- COMMAND [ARGUMENT]... | [options] {--pid PID | --all | ...}",
+    .summary = "Records a command, or processes that run, and explains why the GPUs were idle.",
     .options = options,
     .option_count = sizeof(options) / sizeof(options[0]),
     .stop_at_operand = true,
@@ -117,7 +153,10 @@ static const struct command_spec spec = {
         "goes\n"
         "to standard error (but --json to standard output). The exit status is the command's own, 128+N if\n"
         "signal N ended it. Ctrl-C reaches the command as always; a second one ends the recording without\n"
-        "waiting for it.\n",
+        "waiting for it.\n"
+        "Processes that run already are left as they are. Without CUPTI in them the GPU timeline is "
+        "inferred\n"
+        "from their CUDA calls. Ctrl-C ends the recording, and the report comes.\n",
 };
 
 struct screen {
@@ -144,9 +183,13 @@ static void show_progress(void *context, const struct recorder_progress *progres
 
 	if (!screen->progress)
 		return;
-	fprintf(stderr, "\r\033[Kwhyidle: %.0f s, %.0f events/s, %llu lost, %.1f MB",
-	        progress->elapsed_ns / 1e9, progress->rate, (unsigned long long)progress->lost,
-	        progress->file_bytes / 1e6);
+	fprintf(stderr, "\r\033[Kwhyidle: %.0f s", progress->elapsed_ns / 1e9);
+	if (progress->duration_ns)
+		fprintf(stderr, " of %.0f", progress->duration_ns / 1e9);
+	if (progress->processes)
+		fprintf(stderr, ", %zu process%s", progress->processes, progress->processes > 1 ? "es" : "");
+	fprintf(stderr, ", %.0f events/s, %llu lost, %.1f MB", progress->rate,
+	        (unsigned long long)progress->lost, progress->file_bytes / 1e6);
 	screen->shown = true;
 }
 
@@ -195,6 +238,28 @@ static int conclude(const struct record_values *values, const struct recorder_re
 	return result->exit_status ? result->exit_status : failed ? STATUS_FAILED : STATUS_DONE;
 }
 
+/* Do the options go together? `command` may be NULL. */
+static int check(struct record_values *values, struct recorder_options *wanted, const char *command,
+                 struct error *error)
+{
+	bool running = record_targets_given(&values->targets);
+
+	if (running && command)
+		return error_set(error, -EINVAL, "record: either a command or processes that run already");
+	if (!running && (!command || !*command))
+		return error_set(error, -EINVAL,
+		                 "record: which command, or which processes? (see whyidle record --help)");
+	if (!running && values->targets.duration)
+		return error_set(error, -EINVAL, "record: --duration is for processes that run already");
+	if (running && values->no_bpf)
+		return error_set(error, -EINVAL,
+		                 "record: --no-bpf leaves nothing to record of processes that run already");
+	if (values->no_bpf && values->no_bridge)
+		return error_set(error, -EINVAL,
+		                 "record: --no-bpf and --no-bridge together leave nothing to record");
+	return record_targets_resolve(&values->targets, &wanted->targets, &wanted->duration_ns, error);
+}
+
 static int run(const struct command_services *services, int argc, char **argv)
 {
 	struct record_values values = {.sample_period_ns = DEFAULT_SAMPLE_PERIOD_NS};
@@ -209,19 +274,14 @@ static int run(const struct command_services *services, int argc, char **argv)
 	int first, err;
 
 	parsed = options_parse(&spec, argc, argv, &values, &first, &error);
-	if (parsed == OPTIONS_OK && (first == argc || !*argv[first])) {
-		error_set(&error, -EINVAL, "record: which command? (see whyidle record --help)");
+	if (parsed == OPTIONS_OK && check(&values, &wanted, first < argc ? argv[first] : NULL, &error))
 		parsed = OPTIONS_BAD;
-	}
-	if (parsed == OPTIONS_OK && values.no_bpf && values.no_bridge) {
-		error_set(&error, -EINVAL,
-		          "record: --no-bpf and --no-bridge together leave nothing to record");
-		parsed = OPTIONS_BAD;
-	}
-	if (parsed != OPTIONS_OK)
+	if (parsed != OPTIONS_OK) {
+		record_targets_free(&values.targets);
 		return command_leave(&spec, parsed, &error);
+	}
 	line = options_line(argc, argv, first);
-	wanted.command = argv + first;
+	wanted.command = first < argc ? argv + first : NULL;
 	wanted.output = values.output;
 	wanted.options = line;
 	wanted.as_root = values.as_root;
@@ -237,6 +297,7 @@ static int run(const struct command_services *services, int argc, char **argv)
 	err = services->record(&wanted, &observer, &result, &error);
 	clear_progress(&screen);
 	free(line);
+	record_targets_free(&values.targets);
 	if (err) {
 		command_error(&error);
 		return result.exit_status;

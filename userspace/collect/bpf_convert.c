@@ -11,7 +11,7 @@ static const uint16_t wire_sizes[] = {
     [WIRE_TASK] = sizeof(struct wire_task),     [WIRE_FORK] = sizeof(struct wire_fork),
     [WIRE_EXEC] = sizeof(struct wire_exec),     [WIRE_EXIT] = sizeof(struct wire_exit),
     [WIRE_CALL] = sizeof(struct wire_call),     [WIRE_STACK] = sizeof(struct wire_stack),
-    [WIRE_FILE] = sizeof(struct wire_file),
+    [WIRE_FILE] = sizeof(struct wire_file),     [WIRE_CALLER] = sizeof(struct wire_caller),
 };
 
 static uint32_t string_id(struct bpf_converter *converter, const char *text, size_t room)
@@ -174,6 +174,28 @@ static int convert_call(struct bpf_converter *converter, const struct wire_call 
 	return session_writer_put(converter->writer, &record, error);
 }
 
+/* It may have gone by the time its /proc is read: so its one known thread first. */
+static int convert_caller(struct bpf_converter *converter, const struct wire_caller *wire,
+                          struct error *error)
+{
+	struct record_fork record = {
+	    .header = {.type = RECORD_FORK, .size = sizeof(record)},
+	    .time_ns = wire->time_ns,
+	    .child_pid = wire->tgid,
+	    .child_tid = wire->tid,
+	    .comm = string_id(converter, wire->comm, sizeof(wire->comm)),
+	};
+	int err = 0;
+
+	if (wire->tid != wire->tgid)
+		record.parent_pid = wire->tgid;
+	if (wire->tracked)
+		err = session_writer_put(converter->writer, &record, error);
+	if (converter->callers && converter->callers->called)
+		converter->callers->called(converter->callers->context, wire->tgid);
+	return err;
+}
+
 int bpf_convert(struct bpf_converter *converter, const void *data, size_t size, struct error *error)
 {
 	const struct wire_header *header = data;
@@ -202,6 +224,8 @@ int bpf_convert(struct bpf_converter *converter, const void *data, size_t size, 
 		return bpf_files_add(&converter->files, data, converter->writer, error);
 	case WIRE_EXIT:
 		return convert_exit(converter, data, error);
+	case WIRE_CALLER:
+		return convert_caller(converter, data, error);
 	default:
 		return convert_call(converter, data, error);
 	}

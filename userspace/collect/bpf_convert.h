@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "collect/bpf_files.h"
+#include "collect/bpf_source.h"
 #include "collect/bpf_stacks.h"
 #include "collect/user_stacks.h"
 #include "trace/session.h"
@@ -22,6 +23,8 @@ struct bpf_converter {
 	/* Names of probed CUDA functions by attach cookie. Given by the caller, may grow between calls. */
 	char *const *functions;
 	size_t function_count;
+	const struct bpf_source_callers
+	    *callers;     /* who wants to know of processes that call CUDA; NULL: nobody */
 	uint64_t invalid; /* records that made no sense, left out */
 };
 

@@ -132,6 +132,8 @@ static void set_options(struct bpf_settings *settings, const struct plan *plan,
 	settings->thread_table = plan->thread_table;
 	settings->collector = (__u32)getpid();
 	settings->switch_has_state = plan->switch_has_state;
+	settings->report_callers = options->callers.called != NULL;
+	settings->adopt_callers = settings->report_callers && options->callers.adopt;
 	for (size_t i = 0; i < PROGRAMS_KNOWN; i++) {
 		if (!strcmp(programs_known[i].name, "threads_adopted"))
 			settings->adopt_on_switch = plan->left_out[i];

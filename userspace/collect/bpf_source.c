@@ -112,6 +112,7 @@ int bpf_source_open(struct bpf_source **result, const struct bpf_source_options 
 		goto fail;
 	}
 	init_stacks(source);
+	source->converter.callers = &source->options.callers;
 	*result = source;
 	return 0;
 fail:
@@ -157,28 +158,69 @@ static int adopt(struct bpf_source *source, struct error *error)
 	           : 0;
 }
 
+/* Puts a process into the tracked set. Returns 1 if it was there already, by whoever. */
+static int mark_tracked(struct bpf_source *source, uint32_t process, struct error *error)
+{
+	int map = bpf_map__fd(source->programs->maps.tracked_processes);
+	uint8_t value = 0;
+
+	if (!bpf_map_lookup_elem(map, &process, &value) && value == TRACKED_WHOLE)
+		return 1;
+	value = TRACKED_WHOLE;
+	if (bpf_map_update_elem(map, &process, &value, BPF_ANY))
+		return error_set(error, -errno, "cannot track process %u: %s", process, strerror(errno));
+	return 0;
+}
+
 int bpf_source_track(struct bpf_source *source, uint32_t pid, struct error *error)
 {
 	uint32_t process = bpf_tasks_process(pid), *slot;
-	uint8_t one = 1;
 	int err;
 
 	if (!process)
 		return error_set(error, -ESRCH, "there is no process %u", pid);
-	err = bpf_map_update_elem(bpf_map__fd(source->programs->maps.tracked_processes), &process, &one,
-	                          BPF_ANY);
-	if (err)
-		return error_set(error, -errno, "cannot track process %u: %s", process, strerror(errno));
-	if (!source->attached) {
-		slot = array_add(&source->pids);
+	if (source->attached)
+		return bpf_source_track_all(source, &process, 1, error);
+	err = mark_tracked(source, process, error);
+	if (err < 0)
+		return err;
+	slot = array_add(&source->pids);
+	if (!slot)
+		return error_no_memory(error);
+	*slot = process;
+	return 0;
+}
+
+int bpf_source_track_all(struct bpf_source *source, const uint32_t *pids, size_t count, struct error *error)
+{
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	struct {
+		ARRAY(uint32_t)
+	} fresh = {0};
+	uint32_t *slot;
+	int err = 0;
+
+	for (size_t i = 0; i < count && err >= 0; i++) {
+		uint32_t process = bpf_tasks_process(pids[i]);
+
+		err = process ? mark_tracked(source, process, error) : 1;
+		if (err)
+			continue;
+		slot = array_add(&fresh);
 		if (!slot)
-			return error_no_memory(error);
-		*slot = process;
-		return 0;
+			err = error_no_memory(error);
+		else
+			*slot = process;
 	}
-	err = adopt(source, error);
-	return err ? err
-	           : bpf_tasks_write(process, clock_ns(CLOCK_MONOTONIC), source->converter.writer, error);
+	/* What is known of their threads comes first, then what becomes of them. */
+	array_for_each (slot, &fresh) {
+		if (err >= 0)
+			err = bpf_tasks_write(*slot, now, source->converter.writer, error);
+	}
+	if (err >= 0 && fresh.count)
+		err = adopt(source, error);
+	array_free(&fresh);
+	return err < 0 ? err : 0;
 }
 
 static int keep_link(struct bpf_source *source, struct bpf_link *link, struct error *error)

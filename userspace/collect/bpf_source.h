@@ -19,12 +19,21 @@
 
 struct bpf_source;
 
+/* Processes that are not tracked and call CUDA functions that are probed for others: each is told of once. */
+struct bpf_source_callers {
+	void (*called)(void *context,
+	               uint32_t pid); /* from within bpf_source_poll; NULL: nobody wants to know */
+	bool adopt; /* track them from that call on: what is shorter than a poll is not missed */
+	void *context;
+};
+
 struct bpf_source_options {
 	uint64_t ring_bytes;       /* BPF ring buffer, a power of two, at least a page; 0: default (64 MiB) */
 	uint64_t min_offcpu_ns;    /* shorter off-CPU intervals are not recorded */
 	uint32_t sample_period_ns; /* cpu-clock sampling per CPU, 0: no samples; default 4,000,000 (250 Hz) */
 	unsigned user_stacks;      /* which records have user stacks: STACKS_* of bpf/settings.h */
 	uint64_t min_stack_ns;     /* shorter off-CPU intervals have no user stack; 0: default (100 µs) */
+	struct bpf_source_callers callers;
 	void (*degraded)(void *context, const char *what); /* one line for each thing that will be missing */
 	void *context;
 };
@@ -49,6 +58,12 @@ int bpf_source_open(struct bpf_source **source, const struct bpf_source_options 
 
 /* Adds a process (all its threads, and what it forks from now on) to the tracked set. */
 int bpf_source_track(struct bpf_source *source, uint32_t pid, struct error *error);
+
+/*
+ * The same for several processes once records flow, at the cost of one. Those that are tracked already, and
+ * those that have gone, are passed over.
+ */
+int bpf_source_track_all(struct bpf_source *source, const uint32_t *pids, size_t count, struct error *error);
 
 /* From here on records flow. Names of tasks and existing threads of tracked processes are written to
  * `writer`. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * One recording: starts a command, collects what the BPF programs and the CUPTI bridges say about it, and
- * writes the session file. The command comes first: nothing that goes wrong here after it has started ends it
- * early.
+ * One recording: collects what the BPF programs and the CUPTI bridges say about a command that it starts, or
+ * about processes that run already, and writes the session file. The programs come first: nothing that goes
+ * wrong here ends a command early, or touches a process.
  */
 #ifndef WHYIDLE_COLLECT_RECORDER_H
 #define WHYIDLE_COLLECT_RECORDER_H
@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "collect/discover.h"
 
 enum recorder_uprobes {
 	RECORDER_UPROBES_AUTO, /* on the CUDA calls of processes whose bridge does not work */
@@ -28,8 +29,17 @@ enum recorder_user_stacks {
 };
 
 struct recorder_options {
-	char *const *command; /* ends with NULL */
-	const char *output; /* session file, NULL: whyidle-<command>-<pid>.whyidle in the current directory */
+	char *const *command; /* ends with NULL; NULL: `targets` */
+	/*
+	 * Processes that run already, or come later, and use CUDA; those that are given by pid are recorded
+	 * whatever they use. With each all that descends from it.
+	 */
+	struct discover_filter targets;
+	uint64_t duration_ns; /* the recording ends then, 0: when the command or all given pids have ended, or
+	                         by a signal */
+	/* Session file, NULL: whyidle-<command>-<pid>.whyidle or whyidle-<time>.whyidle in the current
+	 * directory. */
+	const char *output;
 	const char *options; /* as the user gave them, for the record */
 	bool as_root;        /* under sudo: do not become the invoking user */
 	bool no_bridge, no_bpf;
@@ -42,10 +52,11 @@ struct recorder_options {
 };
 
 struct recorder_progress {
-	uint64_t elapsed_ns;
-	uint64_t events; /* so far */
-	double rate;     /* events a second since the last call */
-	uint64_t lost;   /* so far, all causes */
+	uint64_t elapsed_ns, duration_ns; /* duration 0: not known */
+	size_t processes;                 /* that use CUDA, without a command */
+	uint64_t events;                  /* so far */
+	double rate;                      /* events a second since the last call */
+	uint64_t lost;                    /* so far, all causes */
 	uint64_t file_bytes;
 };
 
@@ -59,17 +70,18 @@ struct recorder_observer {
 };
 
 struct recorder_result {
-	bool started;        /* the command ran */
-	bool ended;          /* and came to its end; false: the user stopped the recording before */
-	int exit_status;     /* of the command as a shell gives it, or why it could not be started */
+	bool started;     /* the command ran */
+	bool ended;       /* and came to its end; false: the user stopped the recording before */
+	int exit_status;  /* of the command as a shell gives it, or why it could not be started; 0 without one
+	                   */
+	size_t processes; /* without a command: that were seen to use CUDA */
 	bool file_complete;  /* everything could be written */
 	char path[PATH_MAX]; /* of the session file, "" if there is none */
 };
 
 /*
- * Records. Returns 0 once the command has run and the file is closed (see `result` for how it went), or a
- * negative errno with `error` if the command was not started; result->exit_status then says which status to
- * leave with.
+ * Records. Returns 0 once the recording has ended and the file is closed (see `result` for how it went), or a
+ * negative errno with `error` if it did not begin; result->exit_status then says which status to leave with.
  */
 int recorder_run(const struct recorder_options *options, const struct recorder_observer *observer,
                  struct recorder_result *result, struct error *error);

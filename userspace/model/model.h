@@ -92,6 +92,7 @@ struct thread {
 	uint64_t start_ns, end_ns; /* life within the recording; start 0: it existed before */
 	uint32_t previous;         /* index of the earlier thread with the same tid, MODEL_NONE */
 	bool tracked;              /* its off-CPU intervals were recorded: no interval means running */
+	uint64_t tracked_from_ns;  /* but only from here on: it existed before; 0: since it began */
 	bool guest;                /* of no recorded process: tracked because it woke one of theirs */
 	bool lost_at_end;          /* intervals are missing between the last one and end_ns */
 	uint64_t launches;

@@ -130,12 +130,67 @@ static uint32_t known_child(const struct model *model, const struct record_fork 
 	return index;
 }
 
+/* A process that existed when it was first recorded. Records from inside it may have come before this one. */
+static uint32_t existing_process(struct model *model, const struct record_fork *record, uint32_t parent)
+{
+	struct process *process;
+	uint32_t index;
+
+	if (!index_map_get(&model->process_by_pid, record->child_pid, &index) ||
+	    model->processes.items[index].end_ns != UINT64_MAX)
+		return model_new_process(model, record->child_pid, parent);
+	process = &model->processes.items[index];
+	if (!process->born || process->parent == MODEL_NONE)
+		process->parent = parent;
+	process->born = true;
+	return index;
+}
+
+static uint32_t existing_thread(struct model *model, const struct record_fork *record)
+{
+	struct thread *thread;
+	uint32_t index;
+
+	if (!index_map_get(&model->thread_by_tid, record->child_tid, &index) ||
+	    model->threads.items[index].pid != record->child_pid ||
+	    model->threads.items[index].end_ns != UINT64_MAX)
+		index = model_new_thread(model, record->child_pid, record->child_tid, 0);
+	if (index == MODEL_NONE)
+		return index;
+	thread = &model->threads.items[index];
+	if (!thread->tracked)
+		thread->tracked_from_ns = record->time_ns;
+	return index;
+}
+
+static int load_existing(struct loader *loader, const struct record_fork *record)
+{
+	struct model *model = loader->model;
+	uint32_t comm = load_string_id(loader, record->comm), index, parent = MODEL_NONE;
+
+	if (record->child_pid != record->parent_pid) {
+		if (record->parent_pid)
+			parent = model_get_process(model, record->parent_pid);
+		index = existing_process(model, record, parent);
+		if (index == MODEL_NONE)
+			return -ENOMEM;
+		model->processes.items[index].comm = comm;
+	}
+	index = existing_thread(model, record);
+	if (index == MODEL_NONE)
+		return -ENOMEM;
+	model->threads.items[index].comm = comm;
+	model->threads.items[index].tracked = true;
+	return 0;
+}
+
 static int load_fork(struct loader *loader, const struct record_fork *record)
 {
 	struct model *model = loader->model;
-	bool existed = !record->parent_tid;
-	uint32_t index, process;
+	uint32_t index = MODEL_NONE, process;
 
+	if (!record->parent_tid)
+		return load_existing(loader, record);
 	if (record->child_pid != record->parent_pid) {
 		uint32_t parent =
 		    record->parent_pid ? model_get_process(model, record->parent_pid) : MODEL_NONE;
@@ -143,17 +198,17 @@ static int load_fork(struct loader *loader, const struct record_fork *record)
 		process = model_new_process(model, record->child_pid, parent);
 		if (process == MODEL_NONE)
 			return -ENOMEM;
-		model->processes.items[process].forked = !existed;
-		model->processes.items[process].start_ns = existed ? 0 : record->time_ns;
+		model->processes.items[process].forked = true;
+		model->processes.items[process].start_ns = record->time_ns;
 		model->processes.items[process].comm = load_string_id(loader, record->comm);
+	} else {
+		index = known_child(model, record);
 	}
-	index = existed || record->child_pid != record->parent_pid ? MODEL_NONE : known_child(model, record);
 	if (index == MODEL_NONE)
-		index = model_new_thread(model, record->child_pid, record->child_tid,
-		                         existed ? 0 : record->time_ns);
+		index = model_new_thread(model, record->child_pid, record->child_tid, record->time_ns);
 	if (index == MODEL_NONE)
 		return -ENOMEM;
-	model->threads.items[index].start_ns = existed ? 0 : record->time_ns;
+	model->threads.items[index].start_ns = record->time_ns;
 	model->threads.items[index].comm = load_string_id(loader, record->comm);
 	model->threads.items[index].tracked = true;
 	model->threads.items[index].guest = record->child_tid == record->parent_tid;

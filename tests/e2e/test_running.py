@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Processes that run already, or come later: found, recorded and left as they were."""
+import collections
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+
+from harness import needs, one_line_error, wait_until
+
+QUIET = ("-q", "--no-report")
+
+
+class Target:
+    """late_driver, which goes on until it is ended. `go`: lets one go on that waits before it opens the driver."""
+
+    def __init__(self, ctx, *options, library=None, wrap=(), wait=True):
+        library = library or ctx.build / "sim/lib/libcuda.so.1"
+        argv = [*wrap, ctx.sim("late_driver"), library, *(["--wait"] if wait else []), *options]
+        self.process = ctx.start(*argv, stdin=subprocess.PIPE, text=True)
+        if wait:
+            self.expect("waiting")
+
+    def expect(self, word):
+        line = self.process.stdout.readline()
+        assert line.strip() == word, f"late_driver said {line!r}, not {word}"
+        return self
+
+    def go(self):
+        self.process.stdin.write("go\n")
+        self.process.stdin.flush()
+        return self.expect("running")
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def account(self):
+        """(busy_ns, idle_ns) that the device itself counted; the process ends by itself."""
+        out, err = self.process.communicate(timeout=50)
+        assert self.process.returncode == 0, f"late_driver: {self.process.returncode}, {out}{err}"
+        found = re.search(r"busy (\d+) idle (\d+)", out)
+        return int(found.group(1)), int(found.group(2))
+
+
+class Recording:
+    """whyidle record of what runs already. `ready`: BPF is attached, and what ran before was found."""
+
+    def __init__(self, ctx, *options, output="session.whyidle"):
+        self.ctx, self.output = ctx, output
+        self.path = pathlib.Path(ctx.path(output))
+        self.process = ctx.start(ctx.whyidle, "record", "-o", self.path, *QUIET, *options, text=True)
+
+    def wait_for_file(self):
+        # The file is there once BPF is loaded; with its first flush all is attached, too.
+        wait_until(lambda: self.path.exists() and self.path.stat().st_size > 100, "the recording has begun", 50)
+        return self
+
+    def end(self, interrupt=True):
+        if interrupt:
+            self.process.send_signal(signal.SIGINT)
+        out, err = self.process.communicate(timeout=50)
+        assert self.process.returncode == 0, f"record: {self.process.returncode}: {out}{err}"
+        return err
+
+    def calls(self):
+        """Number of CUDA calls by pid."""
+        dump = self.ctx.run(self.ctx.whyidle, "dump", self.path)
+        assert dump.status == 0, dump
+        found = re.findall(r"^call .*?\bpid[ =](\d+)", dump.out, re.M)
+        return collections.Counter(int(pid) for pid in found)
+
+
+@needs("bpf")
+def test_by_pid_until_it_ends(ctx):
+    target = Target(ctx, "--steps", "200").go()
+    recording = Recording(ctx, "-p", target.pid)
+    recording.wait_for_file()
+    target.account()
+    recording.end(interrupt=False)
+    assert recording.calls().keys() == {target.pid}, recording.calls()
+
+
+@needs("bpf")
+def test_opens_the_driver_late(ctx):
+    target = Target(ctx, "--steps", "100")
+    other = Target(ctx, "--steps", "100")
+    recording = Recording(ctx, "--all").wait_for_file()
+    target.go()
+    other.go()
+    target.account()
+    other.account()
+    err = recording.end()
+    calls = recording.calls()
+    assert {target.pid, other.pid} <= calls.keys(), f"{target.pid} and {other.pid} are not both in {calls}: {err}"
+
+
+@needs("bpf")
+def test_chosen_by_name(ctx):
+    shutil.copy(ctx.sim("late_driver"), ctx.path("other_name"))
+    target = Target(ctx, "--steps", "200")
+    library = ctx.build / "sim/lib/libcuda.so.1"
+    other = ctx.start(ctx.path("other_name"), library, "--steps", "200", text=True)
+    recording = Recording(ctx, "--comm", "late_dr*").wait_for_file()
+    target.go()
+    target.account()
+    other.communicate(timeout=50)
+    recording.end()
+    assert recording.calls().keys() == {target.pid}, recording.calls()
+
+
+@needs("bpf")
+def test_there_is_no_such_process(ctx):
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    done = ctx.run(ctx.whyidle, "record", "-p", gone.pid, "-o", ctx.path("session.whyidle"))
+    one_line_error(done, 1, "no process", str(gone.pid))
+    assert not os.path.exists(ctx.path("session.whyidle"))
+
+
+def test_usage(ctx):
+    for options, words in ((("-p", "0"), ("process id",)), (("-p", "1,x"), ("process id", "'x'")),
+                           (("--all", "--", "true"), ("either",)), (("-d", "3", "--", "true"), ("--duration",)),
+                           (("--all", "-d", "soon"), ("--duration", "soon")), (("--all", "--no-bpf"), ("--no-bpf",)),
+                           (("--container", "ab"), ("--container",)), (("--cgroup", "a"), ("--cgroup",))):
+        one_line_error(ctx.run(ctx.whyidle, "record", *options), 2, *words)

@@ -181,6 +181,7 @@ static int load_existing(struct loader *loader, const struct record_fork *record
 		return -ENOMEM;
 	model->threads.items[index].comm = comm;
 	model->threads.items[index].tracked = true;
+	model->threads.items[index].guest = false;
 	return 0;
 }
 

@@ -137,6 +137,46 @@ def test_click_and_zoom(ctx):
         assert not browser.problems(), browser.problems()
 
 
+def make_steps(path, slow):
+    """30 steps of 4 kernels each; the step of that number pauses for longer."""
+    now, events = 1000000, []
+    for step in range(31):
+        for kernel in range(4):
+            common = {"args": {"correlation": len(events) + 1, "device": 0, "stream": 7}}
+            now += 5000000 if step + 1 == slow and kernel == 2 else 20000
+            events.append({"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "ts": (now - 1500) / 1000, "dur": 1,
+                           "pid": 5, "tid": 5, **common})
+            events.append({"ph": "X", "cat": "kernel", "name": f"k{kernel}", "ts": now / 1000, "dur": 100, "pid": 0, "tid": 7,
+                           **common})
+            now += 100000
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump({"traceEvents": events}, file)
+
+
+@limit(90)
+def test_slow_steps(ctx):
+    make_steps(ctx.path("steps.json"), 12)
+    path, report = write_html(ctx, ctx.path("steps.json")), read_json(ctx, ctx.path("steps.json"))
+    gpu, found = report["gpus"][0], report["gpus"][0]["steps"]
+    assert (found["origin"], found["period_ops"], found["slow_count"]) == ("rhythm", 4, 1), found
+    slow = found["slow"][0]
+    assert slow["more_ns"] == 4980000 == slow["causes"][0]["more_ns"] and slow["causes"][0]["code"] == "unknown.no_sched", slow
+    with Browser(ctx.folder) as browser:
+        browser.open(path)
+        rows = browser.run("[...document.querySelectorAll('[data-step]')].map(e => [+e.dataset.step, +e.dataset.more])")
+        assert rows == [[slow["number"], slow["more_ns"]]], rows
+        browser.click("[data-step] button")
+        shown = status(browser)
+        assert shown["from"] == slow["start_ns"] - gpu["window"]["start_ns"], shown
+        assert shown["to"] - shown["from"] == slow["end_ns"] - slow["start_ns"] and shown["idle"] == slow["idle_ns"], shown
+        assert not browser.problems(), browser.problems()
+    part = read_json(ctx, ctx.path("steps.json"), "--steps", f"{slow['number']}..{slow['number']}")
+    assert part["gpus"][0]["window"] == {"start_ns": slow["start_ns"], "end_ns": slow["end_ns"]}, part["gpus"][0]["window"]
+    assert part["gpus"][0]["idle_ns"] == slow["idle_ns"]
+    one_line_error(ctx.run(ctx.whyidle, "report", ctx.path("steps.json"), "--steps", "90.."), 1)
+    one_line_error(ctx.run(ctx.whyidle, "report", ctx.path("steps.json"), "--steps", "5"), 2)
+
+
 @limit(180)
 def test_large_traces_are_quick(ctx):
     gaps = make_trace(ctx.path("large.json"), 200001)

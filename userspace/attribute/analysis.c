@@ -27,6 +27,7 @@ struct device_run {
 	struct gap_list gaps;
 	struct launch_floor floor;
 	struct tally *tally;
+	struct step_tally *steps; /* NULL: not wanted */
 	struct worker_waits waits;
 	struct replay_leaves leaves;
 	struct replay_threads threads;
@@ -75,6 +76,8 @@ static void count_leaf(void *context, const struct leaf *leaf)
 
 	run->covered_ns += leaf->end_ns - leaf->start_ns;
 	tally_leaf(run->tally, run->walk.launcher, leaf);
+	if (run->steps)
+		step_tally_leaf(run->steps, leaf);
 	keep_leaf(run, leaf);
 }
 
@@ -296,16 +299,24 @@ static int analyse_device(struct analysis *analysis, const struct model *model,
 	run.threads.seen = calloc(model->threads.count + 1, sizeof(*run.threads.seen));
 	if (run.tally && run.threads.seen)
 		rc = gap_list_make(&run.gaps, device, report->window_start_ns, report->window_end_ns);
+	if (!rc && options->steps) {
+		run.steps = step_tally_new(&report->steps, model, index, report->window_start_ns,
+		                           report->window_end_ns);
+		rc = run.steps ? 0 : -ENOMEM;
+	}
 	if (!rc) {
 		launch_floor_measure(&run.floor, model, device, &run.gaps);
 		count_gaps(&run, report);
 		rc = run.failed ? -ENOMEM : finish_causes(&run, report);
 	}
+	if (!rc && run.steps)
+		rc = step_tally_finish(run.steps);
 	if (!rc)
 		rc = replay_gains(report, model, index, &run.floor, &run.leaves, &run.threads);
 	if (!rc)
 		rc = show_gaps(&run, report);
 	tally_free(run.tally);
+	step_tally_free(run.steps);
 	gap_list_free(&run.gaps);
 	array_free(&run.waits);
 	array_free(&run.leaves);
@@ -398,6 +409,7 @@ void analysis_free(struct analysis *analysis)
 			array_free(&cause->threads);
 		array_for_each (gap, &device->top_gaps)
 			array_free(&gap->chain);
+		step_report_free(&device->steps);
 		array_free(&device->causes);
 		array_free(&device->top_gaps);
 	}

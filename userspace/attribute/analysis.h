@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "attribute/cause.h"
+#include "attribute/step_report.h"
 #include "base/array.h"
 #include "base/error.h"
 #include "model/stack_cost.h"
@@ -133,6 +134,7 @@ struct device_report {
 	struct {
 		ARRAY(struct gap_report)
 	} top_gaps; /* longest first */
+	struct step_report steps;
 };
 
 /* Records lost, by cause. */
@@ -177,6 +179,7 @@ struct analysis_options {
 	uint64_t window_start_ns, window_end_ns; /* CLOCK_MONOTONIC, clips all devices */
 	int32_t device;                          /* only this one, -1 all */
 	uint32_t top_gaps;                       /* how many to keep a device; 0 means 10 */
+	bool steps;                              /* find the steps and what slow ones waited for */
 };
 
 /*

@@ -7,6 +7,10 @@
 #include <strings.h>
 
 #include "attribute/rhythm.h"
+#include "base/number.h"
+
+#define WARM_UP_FACTOR 2
+#define WARM_UP_PART   4
 
 static int compare_number(const void *a, const void *b)
 {
@@ -255,4 +259,27 @@ const char *steps_origin_name(enum steps_origin origin)
 	static const char *const names[] = {"none", "named", "rhythm"};
 
 	return names[origin];
+}
+
+static uint64_t length_of(const struct step *step)
+{
+	return step->end_ns - step->start_ns;
+}
+
+size_t steps_warm_up(const struct step_list *list)
+{
+	uint64_t *lengths = calloc(list->count + 1, sizeof(*lengths)), median;
+	size_t warm_up = 0;
+
+	if (!lengths)
+		return 0;
+	for (size_t i = 0; i < list->count; i++)
+		lengths[i] = length_of(&list->items[i]);
+	qsort_items(lengths, list->count, sizeof(*lengths), compare_unsigned);
+	median = lengths[list->count / 2];
+	free(lengths);
+	while (warm_up < list->count / WARM_UP_PART && list->count - warm_up > STEPS_LEAST &&
+	       length_of(&list->items[warm_up]) > WARM_UP_FACTOR * median)
+		warm_up++;
+	return warm_up;
 }

@@ -53,4 +53,10 @@ int steps_find(struct steps *steps, const struct model *model, uint32_t device, 
                uint64_t to_ns);
 void steps_free(struct steps *steps);
 
+/*
+ * How many steps at the beginning are warm-up (compilation, caches, a cold start): those that take more than
+ * two medians, up to a quarter of all, but for the last STEPS_LEAST.
+ */
+size_t steps_warm_up(const struct step_list *list);
+
 #endif

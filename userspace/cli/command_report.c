@@ -15,6 +15,7 @@ struct report_values {
 	const char *html;
 	uint64_t gpu, pid;
 	struct window window;
+	struct range steps;
 	struct text_list fail_if, table;
 };
 
@@ -30,7 +31,7 @@ static const struct option_spec options[] = {
      .offset = FIELD(html)},
     {.name = "tables",
      .help = "print tables instead: kernels, api, copies-time, copies-size, ranges, ranges-gpu, os-calls, "
-             "off-cpu",
+             "off-cpu, steps",
      .kind = OPTION_FLAG,
      .offset = FIELD(tables)},
     {.name = "table",
@@ -58,6 +59,11 @@ static const struct option_spec options[] = {
              "larger than 1e9",
      .kind = OPTION_WINDOW,
      .offset = FIELD(window)},
+    {.name = "steps",
+     .argument = "A..B",
+     .help = "only these steps, as the program names them or by the rhythm of its launches, from 1",
+     .kind = OPTION_RANGE,
+     .offset = FIELD(steps)},
     {.name = "fail-if",
      .argument = "LIMIT",
      .help = "exit with status 3 if a limit is exceeded: 'idle > 20%', 'cause:wait.disk > 5%' (shares of the "
@@ -94,10 +100,10 @@ static int print_report(const struct inputs *inputs, const struct session_report
 		return error_set(error, -EINVAL,
 		                 "tables are of one input, not of %zu: give them with one file",
 		                 inputs->count);
-	if (wanted->window.given || wanted->device >= 0 || wanted->pid)
+	if (wanted->window.given || wanted->steps.given || wanted->device >= 0 || wanted->pid)
 		return error_set(
 		    error, -EINVAL,
-		    "--gpu, --pid and --window are for one input, not for %zu: give them with one "
+		    "--gpu, --pid, --window and --steps are for one input, not for %zu: give them with one "
 		    "file",
 		    inputs->count);
 	if (wanted->html)
@@ -115,6 +121,8 @@ static int check_values(struct report_values *values, struct table_choice *choic
 		return error_set(error, -EINVAL, "report: --html has the tables already: leave --tables out");
 	if (values->tables && values->fail_if.count)
 		return error_set(error, -EINVAL, "report: --fail-if is for the report, not for --tables");
+	if (values->window.given && values->steps.given)
+		return error_set(error, -EINVAL, "report: --window or --steps, not both");
 	if (values->json && values->csv)
 		return error_set(error, -EINVAL, "report: --json or --csv, not both");
 	return table_choice_make(choice, &values->table, error);
@@ -148,6 +156,7 @@ static int run(const struct command_services *services, int argc, char **argv)
 	}
 	wanted = (struct session_report_options){
 	    .window = values.window,
+	    .steps = values.steps,
 	    .device = values.gpu == ALL_GPUS ? -1 : (int32_t)values.gpu,
 	    .pid = values.pid,
 	    .text = values.json || values.html || values.csv ? NULL : stdout,

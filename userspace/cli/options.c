@@ -101,6 +101,10 @@ static enum options_result store(const struct command_spec *spec, const struct o
 			return bad_value(spec, option, text, "a window A..B (seconds, or CLOCK_MONOTONIC ns)",
 			                 error);
 		return OPTIONS_OK;
+	case OPTION_RANGE:
+		if (quantity_range(text, field))
+			return bad_value(spec, option, text, "a range A..B of numbers", error);
+		return OPTIONS_OK;
 	case OPTION_CHOICE:
 		return store_choice(spec, option, text, field, error);
 	default:

@@ -26,6 +26,7 @@ enum option_kind {
 	OPTION_BYTES,  /* uint64_t */
 	OPTION_TIME,   /* uint64_t, ns */
 	OPTION_WINDOW, /* struct window */
+	OPTION_RANGE,  /* struct range */
 	OPTION_TEXTS,  /* struct text_list: one more each time it is given */
 	OPTION_CHOICE, /* int: index of the word in option.choices */
 };

@@ -152,6 +152,28 @@ int quantity_window(const char *text, struct window *window)
 	return 0;
 }
 
+int quantity_range(const char *text, struct range *range)
+{
+	struct range result = {.given = true, .from = 0, .to = UINT64_MAX};
+	const char *dots = strstr(text, "..");
+	char first[24];
+	int err = 0;
+
+	if (!dots || (size_t)(dots - text) >= sizeof(first))
+		return -EINVAL;
+	memcpy(first, text, (size_t)(dots - text));
+	first[dots - text] = '\0';
+	if (*first)
+		err = quantity_number(first, &result.from);
+	if (!err && dots[2])
+		err = quantity_number(dots + 2, &result.to);
+	if (!err && result.from > result.to)
+		err = -EINVAL;
+	if (!err)
+		*range = result;
+	return err;
+}
+
 int window_resolve(const struct window *window, uint64_t session_start_ns, uint64_t session_end_ns,
                    uint64_t *start_ns, uint64_t *end_ns)
 {

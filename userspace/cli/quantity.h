@@ -38,6 +38,14 @@ struct window {
  */
 int quantity_window(const char *text, struct window *window);
 
+/* "A..B", each end optional: from the one number to the other, both included. */
+struct range {
+	bool given;
+	uint64_t from, to; /* UINT64_MAX: no end */
+};
+
+int quantity_range(const char *text, struct range *range);
+
 /*
  * Turns a window into absolute times. Returns -EINVAL if it ends before it starts or lies outside of the
  * session.

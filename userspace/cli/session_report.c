@@ -2,6 +2,7 @@
 #include "cli/session_report.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "attribute/analysis.h"
@@ -26,6 +27,48 @@ int choose_window(struct analysis_options *chosen, const struct model *model, co
 	return 0;
 }
 
+/* The window from the beginning of the first step in the range to the end of the last. */
+static int choose_steps(struct analysis_options *chosen, const struct model *model, const struct range *range,
+                        struct error *error)
+{
+	uint32_t index = table_source_of(model, chosen).device;
+	const struct step *step;
+	struct steps steps;
+	int rc;
+
+	index = index == MODEL_NONE ? 0 : index;
+	if (index >= model->devices.count)
+		return error_set(error, -EINVAL, "--steps: the session has no GPU");
+	rc = steps_find(&steps, model, index, 0, UINT64_MAX);
+	array_for_each (step, &steps.list) {
+		if (step->number < range->from || step->number > range->to)
+			continue;
+		if (!chosen->has_window)
+			chosen->window_start_ns = step->start_ns;
+		chosen->has_window = true;
+		chosen->window_end_ns = step->end_ns;
+	}
+	if (rc)
+		error_no_memory(error);
+	else if (!steps.list.count)
+		rc = error_set(error, -EINVAL,
+		               "--steps: no steps were found (docs/compare.md says what is looked for)");
+	else if (!chosen->has_window)
+		rc = error_set(error, -EINVAL,
+		               "--steps: none of them is there: the steps are %" PRIu64 " to %" PRIu64,
+		               steps.list.items[0].number, steps.list.items[steps.list.count - 1].number);
+	steps_free(&steps);
+	return rc;
+}
+
+int choose_part(struct analysis_options *chosen, const struct model *model,
+                const struct session_report_options *options, struct error *error)
+{
+	if (options->steps.given)
+		return choose_steps(chosen, model, &options->steps, error);
+	return choose_window(chosen, model, &options->window, "--window", error);
+}
+
 /* What the report of one file says about ranks; nothing about a part of it. */
 static int find_ranks(struct ranks_report *report, const struct model *model, const char *path,
                       const struct session_report_options *options, struct error *error)
@@ -33,7 +76,7 @@ static int find_ranks(struct ranks_report *report, const struct model *model, co
 	struct ranks *ranks;
 	int err;
 
-	if (options->window.given || options->device >= 0 || options->pid)
+	if (options->window.given || options->steps.given || options->device >= 0 || options->pid)
 		return 0;
 	ranks = ranks_new();
 	if (!ranks)
@@ -92,7 +135,8 @@ static int print_html(const char *path, const struct table_source *source, const
 int session_report_print(const char *path, const struct session_report_options *options, struct error *error)
 {
 	struct analysis_options chosen = {.device = options->device,
-	                                  .top_gaps = options->html ? HTML_TOP_GAPS : 0};
+	                                  .top_gaps = options->html ? HTML_TOP_GAPS : 0,
+	                                  .steps = options->text || options->json || options->html};
 	struct analysis analysis = {0};
 	struct ranks_report ranks = {0};
 	struct model model = {0};
@@ -102,7 +146,7 @@ int session_report_print(const char *path, const struct session_report_options *
 	if (!err && options->pid)
 		err = model_keep_process(&model, options->pid, error);
 	if (!err)
-		err = choose_window(&chosen, &model, &options->window, "--window", error);
+		err = choose_part(&chosen, &model, options, error);
 	if (!err)
 		err = analysis_run(&analysis, &model, &chosen, error);
 	if (!err)
@@ -113,8 +157,9 @@ int session_report_print(const char *path, const struct session_report_options *
 		err = report_json_with_ranks(options->json, &analysis,
 		                             report_ranks_wanted(&ranks) ? &ranks : NULL, error);
 	if (!err && options->html) {
-		const struct table_source source = table_source_of(&model, &chosen);
+		struct table_source source = table_source_of(&model, &chosen);
 
+		source.analysis = &analysis;
 		err = print_html(options->html, &source, &analysis,
 		                 report_ranks_wanted(&ranks) ? &ranks : NULL, error);
 	}

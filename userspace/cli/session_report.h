@@ -19,6 +19,7 @@ struct table_choice;
 
 struct session_report_options {
 	struct window window;
+	struct range steps;                /* only these steps of the first GPU (or of `device`) */
 	int32_t device;                    /* only this one, -1 all */
 	uint32_t pid;                      /* only gaps ended by this process, 0 all */
 	FILE *text;                        /* where the text report goes, NULL: none */
@@ -34,6 +35,10 @@ struct session_report_options {
  * or a negative errno with `error`. */
 int choose_window(struct analysis_options *chosen, const struct model *model, const struct window *window,
                   const char *option, struct error *error);
+
+/* The same by options->window or options->steps, of which one at most is given. */
+int choose_part(struct analysis_options *chosen, const struct model *model,
+                const struct session_report_options *options, struct error *error);
 
 /* Returns 0 or a negative errno with `error` filled in. */
 int session_report_print(const char *path, const struct session_report_options *options, struct error *error);

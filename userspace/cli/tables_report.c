@@ -52,11 +52,22 @@ static int print(const struct table *tables, size_t count, const struct session_
 	return err ? error_set(error, err, "cannot write the tables: %s", strerror(-err)) : 0;
 }
 
+/* Only these need the analysis. */
+static bool wants_steps(const struct table_choice *choice)
+{
+	for (size_t i = 0; i < choice->count; i++) {
+		if (choice->ids[i] == TABLE_STEPS)
+			return true;
+	}
+	return false;
+}
+
 int tables_report_print(const char *path, const struct session_report_options *options, struct error *error)
 {
-	struct analysis_options chosen = {.device = options->device};
+	struct analysis_options chosen = {.device = options->device, .steps = true};
 	const struct table_choice *choice = options->tables;
 	struct table tables[TABLE_IDS] = {0};
+	struct analysis analysis = {0};
 	struct table_source source;
 	struct model model = {0};
 	int err;
@@ -65,11 +76,15 @@ int tables_report_print(const char *path, const struct session_report_options *o
 	if (!err && options->pid)
 		err = model_keep_process(&model, options->pid, error);
 	if (!err)
-		err = choose_window(&chosen, &model, &options->window, "--window", error);
+		err = choose_part(&chosen, &model, options, error);
 	source = table_source_of(&model, &chosen);
 	if (!err && options->device >= 0 && source.device == MODEL_NONE)
 		err = error_set(error, -EINVAL, "the session has no GPU %d: it has %zu", options->device,
 		                model.devices.count);
+	if (!err && wants_steps(choice)) {
+		err = analysis_run(&analysis, &model, &chosen, error);
+		source.analysis = &analysis;
+	}
 	for (size_t i = 0; !err && i < choice->count; i++) {
 		if (table_make(&tables[i], choice->ids[i], &source))
 			err = error_no_memory(error);
@@ -78,6 +93,7 @@ int tables_report_print(const char *path, const struct session_report_options *o
 		err = print(tables, choice->count, options, error);
 	for (size_t i = 0; i < choice->count; i++)
 		table_free(&tables[i]);
+	analysis_free(&analysis);
 	model_free(&model);
 	return err;
 }

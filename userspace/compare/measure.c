@@ -14,10 +14,6 @@
  * repeats in it. */
 #define GAPS_A_SLICE 10
 
-/* Steps at the beginning that take longer than this many medians are warm-up, up to a part of all. */
-#define WARM_UP_FACTOR 2
-#define WARM_UP_PART   4
-
 /* A stretch that is counted, and into which batch. */
 struct stretch {
 	uint64_t start_ns, end_ns;
@@ -59,20 +55,13 @@ static int sort_durations(const struct step_list *list, uint64_t **durations)
 /* Compilation, caches and a cold start make the first steps long; that is not what is compared. */
 static int drop_warm_up(struct device_measure *measure, struct step_list *list)
 {
-	uint64_t *durations, median;
-	size_t drop = 0;
-	int rc = sort_durations(list, &durations);
+	size_t drop = steps_warm_up(list);
+	uint64_t *durations;
+	int rc;
 
-	if (rc)
-		return rc;
-	median = durations[list->count / 2];
-	while (drop < list->count / WARM_UP_PART && list->count - drop > STEPS_LEAST &&
-	       list->items[drop].end_ns - list->items[drop].start_ns > WARM_UP_FACTOR * median)
-		drop++;
 	list->count -= drop;
 	memmove(list->items, list->items + drop, list->count * sizeof(*list->items));
 	measure->warm_up = drop;
-	free(durations);
 	rc = sort_durations(list, &durations);
 	if (!rc) {
 		measure->step_least_ns = durations[0];

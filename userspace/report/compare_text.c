@@ -205,7 +205,7 @@ static void print_cut(const struct page *page, const char *label, const struct d
 {
 	char least[FORMAT_FIGURE], most[FORMAT_FIGURE], median[FORMAT_FIGURE], whole[FORMAT_FIGURE],
 	    time[FORMAT_FIGURE];
-	char name[FORMAT_TEXT_SIZE(24)], steps[32], line[512], path[FORMAT_TEXT_SIZE(60)];
+	char name[FORMAT_TEXT_SIZE(80)], steps[32], line[512], path[FORMAT_TEXT_SIZE(60)];
 	size_t used;
 
 	format_text(path, sizeof(path), device->path, 60);
@@ -219,13 +219,9 @@ static void print_cut(const struct page *page, const char *label, const struct d
 		format_paragraph(page->out, line, page->width, 2, 4);
 		return;
 	}
-	if (device->origin == STEPS_NAMED)
-		used += (size_t)snprintf(line + used, sizeof(line) - used, "%s steps named %s", steps,
-		                         format_text(name, sizeof(name), device->step_name, 24));
-	else
-		used += (size_t)snprintf(line + used, sizeof(line) - used,
-		                         "%s steps by the rhythm of %" PRIu64 " operations", steps,
-		                         device->period_ops);
+	used += (size_t)snprintf(
+	    line + used, sizeof(line) - used, "%s steps %s", steps,
+	    text_step_origin(name, sizeof(name), device->origin, device->step_name, device->period_ops));
 	used += (size_t)snprintf(line + used, sizeof(line) - used, ", %s to %s, median %s; they are %s of %s",
 	                         format_duration(least, device->step_least_ns),
 	                         format_duration(most, device->step_most_ns),

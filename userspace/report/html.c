@@ -121,6 +121,8 @@ static json_t *make_device(struct maker *maker, const struct table_source *sourc
 	set(maker, object, "gap_count", make_integer(device->gap_count));
 	set(maker, object, "gaps", json_incref(gaps->description));
 	set(maker, object, "tables", html_gpu_tables(maker, source, device));
+	set(maker, object, "steps", html_steps(maker, device));
+	set(maker, object, "slow", html_slow_steps(maker, device));
 	set(maker, object, "top", html_top_gaps(maker, source->model, device));
 	return object;
 }

@@ -6,7 +6,8 @@
 #include "report/json_parts.h"
 #include "report/report_html.h"
 
-#define HTML_NAME_LIMIT 300 /* bytes of a name in a table */
+#define HTML_NAME_LIMIT 300   /* bytes of a name in a table */
+#define HTML_STEPS_MOST 20000 /* that are drawn */
 
 /* make_text, cut to HTML_NAME_LIMIT. */
 json_t *html_name(const char *text);
@@ -39,6 +40,11 @@ void html_gaps_free(struct html_gaps *gaps);
 json_t *html_gpu_tables(struct maker *maker, const struct table_source *source,
                         const struct device_report *report);
 json_t *html_host_tables(struct maker *maker, const struct table_source *source);
+
+/* [start from the window's, length, 0 normal / 1 slow / 2 warm-up] of the first HTML_STEPS_MOST steps. */
+json_t *html_steps(struct maker *maker, const struct device_report *report);
+/* [start, length] of the slow steps, in the order of the report's. */
+json_t *html_slow_steps(struct maker *maker, const struct device_report *report);
 
 /* The worst gaps with their surroundings. */
 json_t *html_top_gaps(struct maker *maker, const struct model *model, const struct device_report *report);

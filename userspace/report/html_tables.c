@@ -30,7 +30,7 @@ static json_t *table_list(struct maker *maker, const struct table_source *source
 json_t *html_gpu_tables(struct maker *maker, const struct table_source *source,
                         const struct device_report *report)
 {
-	static const enum table_id ids[] = {TABLE_KERNELS, TABLE_COPY_TIME, TABLE_COPY_SIZE};
+	static const enum table_id ids[] = {TABLE_KERNELS, TABLE_COPY_TIME, TABLE_COPY_SIZE, TABLE_STEPS};
 	struct table_source own = *source;
 
 	own.device = gap_chains_device(source->model, report);
@@ -45,6 +45,38 @@ json_t *html_host_tables(struct maker *maker, const struct table_source *source)
 	                                    TABLE_OFF_CPU};
 
 	return table_list(maker, source, ids, sizeof(ids) / sizeof(ids[0]));
+}
+
+json_t *html_steps(struct maker *maker, const struct device_report *report)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < report->steps.steps.count && i < HTML_STEPS_MOST; i++) {
+		const struct step_figures *step = &report->steps.steps.items[i];
+
+		append(maker, list,
+		       json_pack("[I, I, i]", (json_int_t)(step->start_ns - report->window_start_ns),
+		                 (json_int_t)(step->end_ns - step->start_ns),
+		                 step->slow      ? 1
+		                 : step->warm_up ? 2
+		                                 : 0));
+	}
+	return list;
+}
+
+json_t *html_slow_steps(struct maker *maker, const struct device_report *report)
+{
+	json_t *list = json_array();
+	const struct slow_step *slow;
+
+	array_for_each (slow, &report->steps.slow) {
+		const struct step_figures *step = &report->steps.steps.items[slow->step];
+
+		append(maker, list,
+		       json_pack("[I, I]", (json_int_t)(step->start_ns - report->window_start_ns),
+		                 (json_int_t)(step->end_ns - step->start_ns)));
+	}
+	return list;
 }
 
 /* ---- the worst gaps ---- */

@@ -238,6 +238,7 @@ static json_t *make_device(struct maker *maker, const struct device_report *devi
 	array_for_each (gap, &device->top_gaps)
 		append(maker, gaps, make_gap(maker, gap));
 	set(maker, object, "top_gaps", gaps);
+	set(maker, object, "steps", make_steps(maker, &device->steps));
 	return object;
 }
 

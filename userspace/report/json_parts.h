@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "attribute/step_report.h"
 #include "ranks/ranks.h"
 #include "report/format.h"
 #include "tables/tables.h"
@@ -65,6 +66,9 @@ json_t *make_tool(struct maker *maker);
 
 /* A table with its first `most` rows; texts are cut to `limit` bytes. */
 json_t *make_table(struct maker *maker, const struct table *table, size_t most, size_t limit);
+
+/* null where no steps were found. */
+json_t *make_steps(struct maker *maker, const struct step_report *report);
 
 /* The part about ranks, of maker->ranks. */
 json_t *make_ranks(struct maker *maker);

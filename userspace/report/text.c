@@ -128,6 +128,7 @@ int report_text(FILE *out, const struct analysis *analysis, const struct report_
 	if (!err) {
 		text_notes(&text);
 		text_devices(&text);
+		text_steps(&text);
 		text_findings(&text);
 		err = text_gaps(&text);
 	}

@@ -35,11 +35,16 @@ int text_answer(const struct text *text);
 void text_notes(const struct text *text);
 
 void text_devices(const struct text *text);
+void text_steps(const struct text *text);
 void text_findings(const struct text *text);
 int text_gaps(const struct text *text);
 void text_recording(const struct text *text);
 
 /* ---- shared ---- */
+
+/* "named train_step by the program", "by the rhythm of 70 operations". Returns `buffer`. */
+const char *text_step_origin(char *buffer, size_t size, enum steps_origin origin, const char *name,
+                             uint64_t period_ops);
 
 uint64_t text_window_ns(const struct device_report *device);
 

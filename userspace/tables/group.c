@@ -12,7 +12,7 @@ static uint64_t group_key(const char *name, const char *style)
 	return hash_mix(hash_bytes(name, strlen(name)) + (style ? hash_bytes(style, strlen(style)) : 0));
 }
 
-static const char *own_text(struct table *table, const char *text)
+const char *table_own(struct table *table, const char *text)
 {
 	char **slot = array_add(&table->owned);
 
@@ -32,7 +32,7 @@ struct group *group_of(struct groups *groups, const char *name, const char *styl
 		return &groups->items[at];
 	group = array_add(groups);
 	if (group)
-		group->name = table ? own_text(table, name) : name;
+		group->name = table ? table_own(table, name) : name;
 	if (!group || !group->name || index_map_put(&groups->by_name, key, (uint32_t)groups->count - 1)) {
 		groups->failed = true;
 		return NULL;

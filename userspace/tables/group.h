@@ -47,6 +47,9 @@ void group_measure(struct group *group, struct group_figures *figures);
 void groups_sort(struct groups *groups);
 uint64_t groups_total(const struct groups *groups);
 
+/* A copy of a text that the table owns; NULL if memory ran out. */
+const char *table_own(struct table *table, const char *text);
+
 /* The next cell of the table's current row; NULL if memory ran out. */
 struct cell *next_cell(struct table *table);
 int put_text(struct table *table, const char *text);
@@ -63,6 +66,7 @@ int fill_ranges_gpu(struct table *table, const struct table_source *source);
 int fill_api(struct table *table, const struct table_source *source);
 int fill_ranges(struct table *table, const struct table_source *source);
 int fill_os_calls(struct table *table, const struct table_source *source);
+int fill_steps(struct table *table, const struct table_source *source);
 int fill_off_cpu(struct table *table, const struct table_source *source);
 
 /* Rows of share, figures and name, as most tables have them. Frees the groups. */

@@ -59,6 +59,19 @@ static const struct table_column off_cpu_columns[] = {SHARE_COLUMN,
                                                       {"threads", "Threads", "threads", CELL_COUNT},
                                                       {"name", "Reason", "reason", CELL_TEXT}};
 
+static const struct table_column step_columns[] = {
+    {"gpu", "GPU", "GPU", CELL_COUNT},
+    {"step", "Step", "step", CELL_COUNT},
+    {"start_ns", "Start (ns)", "begins", CELL_NS},
+    {"duration_ns", "Duration (ns)", "took", CELL_NS},
+    {"busy_ns", "Busy (ns)", "busy", CELL_NS},
+    {"idle_ns", "Idle (ns)", "idle", CELL_NS},
+    {"operations", "GPU Ops", "GPU ops", CELL_COUNT},
+    {"kind", "Kind", "", CELL_TEXT},
+    {"cause_ns", "Largest Cause (ns)", "of it", CELL_NS},
+    {"name", "Largest Cause", "largest cause", CELL_TEXT},
+};
+
 #define COLUMNS(list) list, sizeof(list) / sizeof(*(list))
 
 const struct table_spec table_specs[TABLE_IDS] = {
@@ -74,12 +87,13 @@ const struct table_spec table_specs[TABLE_IDS] = {
     [TABLE_OS_CALLS] = {"os-calls", "osrt_sum", "System calls in which threads waited",
                         COLUMNS(call_columns)},
     [TABLE_OFF_CPU] = {"off-cpu", NULL, "Off the CPU, by reason", COLUMNS(off_cpu_columns)},
+    [TABLE_STEPS] = {"steps", NULL, "Steps", COLUMNS(step_columns)},
 };
 
 static int (*const fill[TABLE_IDS])(struct table *table, const struct table_source *source) = {
     [TABLE_KERNELS] = fill_kernels,     [TABLE_API] = fill_api,         [TABLE_COPY_TIME] = fill_copy_time,
     [TABLE_COPY_SIZE] = fill_copy_size, [TABLE_RANGES] = fill_ranges,   [TABLE_RANGES_GPU] = fill_ranges_gpu,
-    [TABLE_OS_CALLS] = fill_os_calls,   [TABLE_OFF_CPU] = fill_off_cpu,
+    [TABLE_OS_CALLS] = fill_os_calls,   [TABLE_OFF_CPU] = fill_off_cpu, [TABLE_STEPS] = fill_steps,
 };
 
 int table_find(const char *name)

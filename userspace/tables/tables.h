@@ -27,6 +27,7 @@ enum table_id {
 	TABLE_RANGES_GPU,
 	TABLE_OS_CALLS,
 	TABLE_OFF_CPU,
+	TABLE_STEPS,
 	TABLE_IDS
 };
 
@@ -69,7 +70,7 @@ struct table {
 	const struct table_spec *spec;
 	struct {
 		ARRAY(struct cell)
-	} cells; /* row by row, the largest first */
+	} cells; /* row by row, the largest first; steps in time order */
 	size_t rows;
 	struct {
 		ARRAY(char *)
@@ -84,7 +85,8 @@ extern const struct table_spec table_specs[TABLE_IDS];
 struct table_source {
 	const struct model *model;
 	uint64_t from_ns, to_ns;
-	uint32_t device; /* index of the model, MODEL_NONE: all */
+	uint32_t device;                 /* index of the model, MODEL_NONE: all */
+	const struct analysis *analysis; /* of the model, with steps; NULL: the table of steps stays empty */
 };
 
 /* The window of all tables of a report: the options' window, else the whole recording. */

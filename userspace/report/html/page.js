@@ -457,6 +457,63 @@ function activity(data) {
 		more ? make("p", {class: "soft"}, `${count(more)} smaller ones are not shown; report --tables has them.`) : null);
 }
 
+// ---- steps ----
+
+// Each step as a bar as high as it was long; the table says what slow ones were longer for.
+function steps(timeline, gpu, report) {
+	if (!report)
+		return [];
+	const bars = make("canvas", {class: "steps", role: "img", "aria-label":
+		`Length of ${count(gpu.steps.length)} steps; the slow ones are in the table below`});
+	// Times are the page's own: those of the report may need more digits than numbers have here.
+	const codes = new Map(report.slow.map((slow, i) => [gpu.slow[i][0], slow.causes.length ? slow.causes[0].code : null]));
+	const draw = () => {
+		const scale = globalThis.devicePixelRatio || 1, context = bars.getContext("2d");
+		const style = getComputedStyle(document.documentElement);
+		const width = bars.width = Math.max(1, Math.round(bars.clientWidth * scale));
+		const height = bars.height = Math.max(1, Math.round(bars.clientHeight * scale));
+		const most = gpu.steps.reduce((most, step) => Math.max(most, step[1]), 1), wide = width / gpu.steps.length;
+		gpu.steps.forEach(([start, length, kind], i) => {
+			const code = kind === 1 ? codes.get(start) : null, tall = Math.max(1, length / most * height);
+			context.fillStyle = kind === 1 ? code ? colour(code) : style.getPropertyValue("--mark")
+				: style.getPropertyValue(kind === 2 ? "--line" : "--soft");
+			context.fillRect(i * wide, height - tall, Math.max(1, wide - (wide > 3 ? 1 : 0)), tall);
+		});
+	};
+	const show = (start, length) => {
+		timeline.show(start, start + length);
+		timeline.strip.scrollIntoView({block: "center"});
+	};
+	bars.addEventListener("click", event => {
+		const box = bars.getBoundingClientRect();
+		const step = gpu.steps[Math.floor((event.clientX - box.left) / box.width * gpu.steps.length)];
+		if (step)
+			show(step[0], step[1]);
+	});
+	drawings.push(draw);
+	const reason = slow => [slow.busy_more_ns > slow.more_ns / 10 ? `the GPU's own work +${duration(slow.busy_more_ns)}` : "",
+		...slow.causes.slice(0, 3).map(cause => `${cause.code}@${cause.role} +${duration(cause.more_ns)}` +
+			(cause.tid ? ` (${cause.comm || "?"} ${cause.tid})` : ""))].filter(text => text).join(", ");
+	const rows = report.slow.map((slow, i) => {
+		const [start, length] = gpu.slow[i];
+		return make("tr", {"data-step": slow.number, "data-more": slow.more_ns},
+			make("td", {}, make("button", {type: "button", onclick: () => show(start, length)}, `step ${slow.number}`)),
+			make("td", {class: "n"}, duration(start)), make("td", {class: "n"}, duration(length)),
+			make("td", {class: "n"}, duration(slow.more_ns)), make("td", {class: "n"}, duration(slow.idle_ns)),
+			make("td", {}, reason(slow)));
+	});
+	const left = report.count - gpu.steps.length, hidden = report.slow_count - report.slow.length;
+	return [make("h3", {}, "Steps"), make("p", {}, `${count(report.count)} steps ` + (report.origin === "named"
+		? `named ${report.name} by the program` : `by the rhythm of ${count(report.period_ops)} operations`) +
+		`: median ${duration(report.median_ns)}, ${duration(report.least_ns)} to ${duration(report.most_ns)}` +
+		(report.warm_up ? ` without ${report.warm_up} for warm-up. ` : ". ") + (report.slow_count
+		? `${count(report.slow_count)} slow ones took ${duration(report.slow_more_ns)} more than normal ones.`
+		: "None is slow against the others.")), bars,
+		left ? make("p", {class: "soft"}, `The last ${count(left)} are not drawn.`) : null,
+		rows.length ? table(["slow step", "begins|n", "took|n", "longer|n", "idle|n", "because of"], rows, "Slow steps") : null,
+		hidden ? make("p", {class: "soft"}, `${count(hidden)} more are slow, each by less.`) : null];
+}
+
 // ---- flame graph and histogram ----
 
 function flame(index, gpu) {
@@ -576,12 +633,13 @@ function device(index) {
 		make("ul", {class: "legend", "aria-label": "Colours"}, make("li", {},
 			make("span", {class: "swatch", style: {background: "var(--busy)"}}), "busy"),
 		...[...used].map(code => make("li", {}, make("span", {class: "swatch", style: {background: colour(code)}}), code))),
-		make("h3", {}, "Causes"), causes(full), make("h3", {}, "Where the idle time went"), flame(index, gpu),
+		make("h3", {}, "Causes"), causes(full),
+		...steps(timeline, gpu, full.steps), make("h3", {}, "Where the idle time went"), flame(index, gpu),
 		make("h3", {}, "Worst gaps"), worst(timeline), make("h3", {}, "How long the gaps are"), histogram(gpu),
 		...gpu.tables.map(activity))];
 }
 
-const timelines = [];
+const timelines = [], drawings = [];
 const answer = extra.answer.split("\n").filter(line => line);
 page.append(make("header", {}, make("h1", {}, answer[0] || "No GPU operation was recorded."),
 	...answer.slice(1).map(line => make("p", {class: "lead"}, line)), ...notes()));
@@ -589,12 +647,14 @@ page.append(...extra.gpus.flatMap((gpu, index) => device(index)));
 page.append(make("section", {}, make("h2", {}, "Findings"), findings()),
 	make("section", {}, make("h2", {}, "Host threads"), ...extra.tables.map(activity)),
 	make("section", {}, make("h2", {}, "How it was recorded"), recorded()));
-for (const timeline of timelines)
-	timeline.draw();
-const redraw = () => timelines.forEach(timeline => {
-	timeline.picture = null;
-	timeline.draw();
-});
+const redraw = () => {
+	timelines.forEach(timeline => {
+		timeline.picture = null;
+		timeline.draw();
+	});
+	drawings.forEach(draw => draw());
+};
+redraw();
 window.addEventListener("resize", redraw);
 window.addEventListener("beforeprint", () => document.querySelectorAll("details").forEach(part => part.open = true));
 window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);

@@ -24,7 +24,80 @@
 #define LAUNCH_NEST_NS 20000 /* return addresses are in registers: only the time tells */
 #endif
 
-static __always_inline void record_call(struct task_struct *task, __u32 function, __u64 enter, __u64 exit)
+/* What a call is about. */
+struct call_about {
+	__u64 stream, object;
+	__u32 known; /* WIRE_CALL_* */
+};
+
+#if defined(__TARGET_ARCH_x86)
+#define REGISTER_ARGUMENTS 6
+#else
+#define REGISTER_ARGUMENTS 8
+#endif
+
+/* Kept apart from its like: merged into one, they would read at an address that the verifier does not follow.
+ */
+#define READ_REGISTER(number, expression)                                                                    \
+	case number:                                                                                         \
+		value = (expression);                                                                        \
+		asm volatile("" : "+r"(value) : "i"(number));                                                \
+		break
+
+static __always_inline __u64 register_argument(struct pt_regs *context, __u32 number)
+{
+	__u64 value = 0;
+
+	switch (number) {
+		READ_REGISTER(0, PT_REGS_PARM1(context));
+		READ_REGISTER(1, PT_REGS_PARM2(context));
+		READ_REGISTER(2, PT_REGS_PARM3(context));
+		READ_REGISTER(3, PT_REGS_PARM4(context));
+		READ_REGISTER(4, PT_REGS_PARM5(context));
+#if defined(__TARGET_ARCH_x86)
+		READ_REGISTER(5, context->r9);
+#else
+		READ_REGISTER(5, ((struct user_pt_regs *)context)->regs[5]);
+		READ_REGISTER(6, ((struct user_pt_regs *)context)->regs[6]);
+		READ_REGISTER(7, ((struct user_pt_regs *)context)->regs[7]);
+#endif
+	}
+	return value;
+}
+
+/* Reads an argument at the entry of a function. What cannot be read is not known. */
+static __always_inline bool argument_read(struct pt_regs *context, __u32 place, __u64 *value)
+{
+	__u64 first = PT_REGS_PARM1(context), stack = PT_REGS_SP(context), address;
+
+	asm volatile("" : "+r"(first), "+r"(stack));
+	if (place == CALL_PLACE_NONE)
+		return false;
+	if (place >= CALL_PLACE_FIELD) {
+		address = first + place - CALL_PLACE_FIELD;
+	} else {
+		place -= CALL_PLACE_ARGUMENT;
+		if (place < REGISTER_ARGUMENTS) {
+			*value = register_argument(context, place);
+			return true;
+		}
+		address = stack + RETURN_POPS + 8 * (place - REGISTER_ARGUMENTS);
+	}
+	return !bpf_probe_read_user(value, sizeof(*value), (void *)address);
+}
+
+static __always_inline void call_about_read(struct call_about *about, struct pt_regs *context, __u64 cookie)
+{
+	about->stream = about->object = 0;
+	about->known = 0;
+	if (argument_read(context, CALL_STREAM(cookie), &about->stream))
+		about->known |= WIRE_CALL_STREAM;
+	if (argument_read(context, CALL_OBJECT(cookie), &about->object))
+		about->known |= WIRE_CALL_OBJECT;
+}
+
+static __always_inline void record_call(struct task_struct *task, __u64 cookie,
+                                        const struct call_about *about, __u64 enter, __u64 exit)
 {
 	struct wire_call *record = record_reserve(WIRE_CALL, sizeof(*record));
 
@@ -34,16 +107,27 @@ static __always_inline void record_call(struct task_struct *task, __u32 function
 	record->exit_ns = exit;
 	record->tgid = task_tgid(task);
 	record->tid = task_tid(task);
-	record->function = function;
-	record->pad = 0;
+	record->function = CALL_FUNCTION(cookie);
+	record->known = about->known;
+	record->stream = about->stream;
+	record->object = about->object;
 	record_submit(record);
+}
+
+/* The same for the blocking call that the thread is in. */
+static __always_inline void record_open_call(struct thread_state *thread, struct task_struct *task,
+                                             __u64 exit)
+{
+	struct call_about about = {thread->call_target, thread->call_object, thread->call_known};
+
+	record_call(task, thread->call_cookie, &about, thread->call_ns, exit);
 }
 
 /* The open call was left in a way that no probe saw: its end is not known. */
 static __always_inline void call_abandon(struct thread_state *thread, struct task_struct *task)
 {
 	count_loss(WIRE_LOSS_NEST);
-	record_call(task, thread->call_function, thread->call_ns, 0);
+	record_open_call(thread, task, 0);
 	thread->call_stack = 0;
 }
 
@@ -132,9 +216,22 @@ static __always_inline struct thread_state *calling_thread(struct task_struct *t
 	if (recording_end_ns)
 		return NULL;
 	thread = thread_find(task);
+	/* A thread that is followed only because it woke one of ours: its calls are not what was asked for.
+	 */
+	if (thread && thread->guest && !process_tracked(task_tgid(task)))
+		thread = NULL;
 	if (!thread && settings.report_callers)
 		thread = caller_seen(task);
 	return thread;
+}
+
+/* Read at once: put off, it would be read at an address that the verifier does not follow. */
+static __always_inline __u64 stack_pointer(struct pt_regs *context)
+{
+	__u64 stack = PT_REGS_SP(context);
+
+	asm volatile("" : "+r"(stack));
+	return stack;
 }
 
 SEC("uprobe")
@@ -142,7 +239,8 @@ int call_launches(struct pt_regs *context)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct thread_state *thread = calling_thread(task);
-	__u64 stack = PT_REGS_SP(context), now;
+	__u64 stack = stack_pointer(context), now, cookie;
+	struct call_about about;
 
 	if (!thread || call_encloses(thread, task, stack))
 		return 0;
@@ -153,7 +251,9 @@ int call_launches(struct pt_regs *context)
 	thread->launch_stack = stack;
 	thread->launch_return = return_address(stack);
 	thread_name(thread, task, now);
-	record_call(task, bpf_get_attach_cookie(context), now, 0);
+	cookie = bpf_get_attach_cookie(context);
+	call_about_read(&about, context, cookie);
+	record_call(task, cookie, &about, now, 0);
 	return 0;
 }
 
@@ -162,11 +262,17 @@ int call_enters(struct pt_regs *context)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct thread_state *thread = calling_thread(task);
-	__u64 stack = PT_REGS_SP(context);
+	__u64 stack = stack_pointer(context), cookie;
+	struct call_about about;
 
 	if (!thread || call_encloses(thread, task, stack))
 		return 0;
-	thread->call_function = bpf_get_attach_cookie(context);
+	cookie = bpf_get_attach_cookie(context);
+	call_about_read(&about, context, cookie);
+	thread->call_cookie = cookie;
+	thread->call_target = about.stream;
+	thread->call_object = about.object;
+	thread->call_known = about.known;
 	thread->call_ns = bpf_ktime_get_ns();
 	thread->call_stack = stack;
 	return 0;
@@ -177,7 +283,7 @@ int call_returns(struct pt_regs *context)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct thread_state *thread = calling_thread(task);
-	__u64 stack = PT_REGS_SP(context), now;
+	__u64 stack = stack_pointer(context), now;
 
 	if (!thread || !thread->call_stack || stack < thread->call_stack + RETURN_POPS)
 		return 0;
@@ -187,7 +293,7 @@ int call_returns(struct pt_regs *context)
 	}
 	now = bpf_ktime_get_ns();
 	thread_name(thread, task, now);
-	record_call(task, thread->call_function, thread->call_ns, now);
+	record_open_call(thread, task, now);
 	thread->call_stack = 0;
 	return 0;
 }

@@ -235,14 +235,19 @@ struct wire_exit {
 	__u32 pad;
 };
 
+#define WIRE_CALL_STREAM (1u << 0)
+#define WIRE_CALL_OBJECT (1u << 1)
+
 /* A CUDA API call seen by uprobes: the outermost one of its thread. */
 struct wire_call {
 	struct wire_header header;
 	__u64 enter_ns;
 	__u64 exit_ns; /* 0: only the entry was probed (launches) */
 	__u32 tgid, tid;
-	__u32 function; /* index that userspace gave as the attach cookie */
-	__u32 pad;
+	__u32 function; /* index that userspace gave in the attach cookie */
+	__u32 known;    /* WIRE_CALL_*: which of the fields below are */
+	__u64 stream;   /* handle */
+	__u64 object;   /* what it is about: function, graph, event, direction of a copy */
 };
 
 /* A process outside the tracked set called a CUDA function that is probed. Once a process. */
@@ -277,7 +282,7 @@ _Static_assert(sizeof(struct wire_task) == 40, "wire_task");
 _Static_assert(sizeof(struct wire_fork) == 48, "wire_fork");
 _Static_assert(sizeof(struct wire_exec) == 168, "wire_exec");
 _Static_assert(sizeof(struct wire_exit) == 40, "wire_exit");
-_Static_assert(sizeof(struct wire_call) == 40, "wire_call");
+_Static_assert(sizeof(struct wire_call) == 56, "wire_call");
 _Static_assert(sizeof(struct wire_caller) == 48, "wire_caller");
 
 #endif

@@ -16,6 +16,20 @@
 #define TRACKED_WHOLE  1
 #define TRACKED_CALLER 2 /* by BPF, at its first CUDA call: threads that it had before are not known yet */
 
+/*
+ * The attach cookie of a probe on a CUDA function: its index, and where it has the stream and the object that
+ * the call is about: the n-th argument, counted in registers and words of the stack, or a field of the struct
+ * that the first one points to, by its offset.
+ */
+#define CALL_PLACE_NONE     0
+#define CALL_PLACE_ARGUMENT 1
+#define CALL_PLACE_FIELD    128
+#define CALL_COOKIE(function, stream, object)                                                                \
+	((__u64)(function) | (__u64)(stream) << 32 | (__u64)(object) << 40)
+#define CALL_FUNCTION(cookie) ((__u32)(cookie))
+#define CALL_STREAM(cookie)   ((__u32)((cookie) >> 32) & 0xff)
+#define CALL_OBJECT(cookie)   ((__u32)((cookie) >> 40) & 0xff)
+
 /* What the first argument of a system call is. */
 enum syscall_kind {
 	SYSCALL_OTHER = 0,

@@ -126,3 +126,53 @@ def test_usage(ctx):
                            (("--all", "-d", "soon"), ("--duration", "soon")), (("--all", "--no-bpf"), ("--no-bpf",)),
                            (("--container", "ab"), ("--container",)), (("--cgroup", "a"), ("--cgroup",))):
         one_line_error(ctx.run(ctx.whyidle, "record", *options), 2, *words)
+
+
+def idle_share(gpu):
+    return gpu["idle_ns"] / (gpu["busy_ns"] + gpu["idle_ns"])
+
+
+@needs("bpf")
+def test_timeline_inferred_from_calls(ctx):
+    """Against the device's own account of the same run, from the first operation to the last."""
+    target = Target(ctx, "--steps", "200")
+    recording = Recording(ctx, "-p", target.pid).wait_for_file()
+    target.go()
+    busy, idle = target.account()
+    recording.end(interrupt=False)
+    report = ctx.report()
+    gpu, = report["gpus"]
+    assert report["source"]["gpu_timeline"] == "inferred" and report["source"]["simulated"] is True, report["source"]
+    assert any("inferred" in line for line in report["degraded"]), report["degraded"]
+    truth = idle / (busy + idle)
+    # A thread that gets no CPU returns late from its synchronisation: on a busy machine less idle time is certain.
+    assert idle_share(gpu) >= truth / 2, f"idle {idle_share(gpu):.1%}, the device says {truth:.1%}"
+    assert gpu["idle_ns"] <= idle * 1.01, f"more idle time is claimed ({gpu['idle_ns']}) than there was ({idle})"
+    return f"idle {idle_share(gpu):.1%}, the device says {truth:.1%}"
+
+
+@needs("bpf")
+def test_top_cause_is_that_of_cupti(ctx):
+    done = ctx.record(ctx.sim("sync_serial"), "--seconds", "2", options=QUIET, output="cupti.whyidle")
+    assert done.status == 0, done
+    done = ctx.record(ctx.sim("sync_serial"), "--seconds", "2", options=(*QUIET, "--no-bridge", "--uprobes", "always"))
+    assert done.status == 0, done
+    tops = []
+    for name, timeline in (("cupti.whyidle", "cupti"), ("session.whyidle", "inferred")):
+        report = ctx.report(name)
+        assert report["source"]["gpu_timeline"] == timeline, report["source"]
+        gpu, = report["gpus"]
+        cause = next(c for c in gpu["causes"] if not c["code"].startswith("sched."))
+        tops.append((cause["code"], cause["role"]))
+    assert tops[0] == tops[1], tops
+
+
+@needs("bpf")
+def test_without_arguments(ctx):
+    target = Target(ctx, "--seconds", "40").go()
+    look = ctx.start(ctx.whyidle, text=True)
+    out, err = look.communicate(timeout=50)
+    target.process.kill()
+    target.process.communicate()
+    assert look.returncode == 0, f"{look.returncode}: {out}{err}"
+    assert "idle" in out.splitlines()[0] and "late_driver" in out, out

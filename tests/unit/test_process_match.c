@@ -3,7 +3,10 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "bpf/settings.h"
+#include "collect/pure_call_arguments.h"
 #include "collect/pure_process_match.h"
+#include "model/cuda_call.h"
 
 #define ID "3f1c9d2ab4e5f60718293a4b5c6d7e8f90a1b2c3d4e5f60718293a4b5c6d7e8f"
 
@@ -72,4 +75,22 @@ Test(process_match, libraries)
 	cr_assert_not(mapped_path_deleted("/a/libcuda.so.1", &length));
 	cr_assert(length == strlen("/a/libcuda.so.1"));
 	cr_assert_not(mapped_path_deleted(" (deleted)", &length));
+}
+
+Test(process_match, arguments_of_calls)
+{
+	const struct call_arguments *launch = call_arguments_find("cuLaunchKernel");
+
+	cr_assert(launch && launch->stream == CALL_PLACE_ARGUMENT + 8 &&
+	          launch->object == CALL_PLACE_ARGUMENT);
+	cr_assert_null(call_arguments_find("cuInit"));
+	/* Every submission and synchronisation of a stream, whatever its place in the table, is found in it.
+	 */
+	for (size_t i = 0; i < cuda_function_count; i++) {
+		const char *name = cuda_functions[i].name;
+
+		if (!strncmp(name, "cu", 2) && (strstr(name, "Launch") || strstr(name, "StreamSync")) &&
+		    !strstr(name, "HostFunc"))
+			cr_assert_not_null(call_arguments_find(name), "%s", name);
+	}
 }

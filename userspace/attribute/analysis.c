@@ -364,6 +364,7 @@ int analysis_run(struct analysis *analysis, const struct model *model, const str
 	    .command = model->command ? model_string(model, model->command) : NULL,
 	    .tier = model->tier ? model_string(model, model->tier) : "T2",
 	    .timeline = !model->has_timeline             ? "none"
+	                : model->inferred                ? "inferred"
 	                : model->source == MODEL_SESSION ? "cupti"
 	                                                 : "imported",
 	    .source = sources[model->source],

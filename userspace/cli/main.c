@@ -2,8 +2,10 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/command.h"
+#include "cli/command_look.h"
 #include "collect/doctor.h"
 #include "collect/recorder.h"
 
@@ -12,7 +14,10 @@ static const struct command *const commands[] = {&command_record, &command_repor
 
 static void help(FILE *out)
 {
-	fputs("usage: whyidle COMMAND ...\n\nTells why a GPU was idle.\n\n", out);
+	fputs("usage: whyidle [COMMAND ...]\n\nTells why a GPU was idle. Without a command (as root): "
+	      "watches all that uses a GPU for ten\n"
+	      "seconds and explains it.\n\n",
+	      out);
 	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
 		fprintf(out, "  %-10s %s\n", commands[i]->spec->name, commands[i]->spec->summary);
 	fprintf(out, "  %-10s %s\n", "version", "Prints the version.");
@@ -57,6 +62,8 @@ int main(int argc, char **argv)
 	const char *name = argc > 1 ? argv[1] : NULL;
 	const struct command *command;
 
+	if (!name && geteuid() == 0)
+		return command_look(&services);
 	if (!name) {
 		help(stderr);
 		return STATUS_USAGE;

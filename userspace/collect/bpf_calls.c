@@ -33,10 +33,12 @@
 
 #include "base/clock.h"
 #include "bpf/settings.h"
+#include "collect/pure_call_arguments.h"
 #include "model/cuda_call.h"
 #include "whyidle.skel.h"
 
-#define MAX_FUNCTIONS 1024 /* of one file: the driver exports about 200 that are in the table */
+#define SIMULATED_MARK "whyidle_simulated_gpu" /* a symbol of the driver of tests/sim */
+#define MAX_FUNCTIONS  1024 /* of one file: the driver exports about 200 that are in the table */
 
 /* For how long probes are set one by one, after the first, before the rings are looked at again. */
 #define ATTACH_BUDGET_NS 10000000
@@ -50,6 +52,7 @@ struct function {
 
 struct function_list {
 	ARRAY(struct function)
+	bool simulated; /* it is the stand-in of tests/sim */
 };
 
 /* Order in which classes are probed, -1: not at all. Launches and what waits for them explain the most. */
@@ -70,10 +73,12 @@ static int class_rank(enum cuda_class class)
 		return 5;
 	case CUDA_MEMSET:
 		return 6;
+	case CUDA_EVENT:
+		return 7; /* what a synchronisation with an event waits for */
 	case CUDA_MODULE:
-		return 7;
+		return 8;
 	default:
-		/* Queries and events come in floods, take no time and explain nothing. */
+		/* Queries come in floods, take no time and explain little. */
 		return -1;
 	}
 }
@@ -103,7 +108,10 @@ static int add_function(struct function_list *list, Elf *elf, const GElf_Sym *sy
 	struct function *function;
 	uint64_t offset;
 
-	if (GELF_ST_TYPE(symbol->st_info) != STT_FUNC || symbol->st_shndx == SHN_UNDEF || !name)
+	if (!name || symbol->st_shndx == SHN_UNDEF)
+		return 0;
+	list->simulated |= !strcmp(name, SIMULATED_MARK);
+	if (GELF_ST_TYPE(symbol->st_info) != STT_FUNC)
 		return 0;
 	known = cuda_function_find(name);
 	if (!known || class_rank(known->class) < 0 || !file_offset(elf, symbol->st_value, &offset))
@@ -156,6 +164,13 @@ static int keep_link(struct bpf_calls *calls, int link)
 	else if (link >= 0)
 		close(link);
 	return slot ? 0 : link < 0 ? link : -ENOMEM;
+}
+
+static uint64_t cookie_of(uint32_t index, const struct function *function)
+{
+	const struct call_arguments *at = call_arguments_find(function->known->name);
+
+	return CALL_COOKIE(index, at ? at->stream : CALL_PLACE_NONE, at ? at->object : CALL_PLACE_NONE);
 }
 
 /* A path that leads to an open file, whatever has become of the one it was opened by. */
@@ -270,7 +285,7 @@ static int probe_at_once(struct bpf_calls *calls, struct whyidle_bpf *programs, 
 		if (cookie < 0)
 			break;
 		group->offsets[group->count] = function->offset;
-		group->cookies[group->count++] = cookie;
+		group->cookies[group->count++] = cookie_of(cookie, function);
 	}
 	if (cookie < 0) {
 		probed = cookie;
@@ -342,7 +357,7 @@ static int compare_waiting(const void *a, const void *b)
 
 	if (left->rank != right->rank)
 		return left->rank < right->rank ? 1 : -1;
-	return left->cookie < right->cookie ? 1 : -1;
+	return CALL_FUNCTION(left->cookie) < CALL_FUNCTION(right->cookie) ? 1 : -1;
 }
 
 /* Puts the functions into the queue. The queue then owns a copy of the file's descriptor. */
@@ -367,7 +382,7 @@ static int queue_functions(struct bpf_calls *calls, int fd, const struct functio
 			return -ENOMEM;
 		*waiting = (struct calls_waiting){.fd = fd,
 		                                  .rank = class_rank(function->known->class),
-		                                  .cookie = cookie,
+		                                  .cookie = cookie_of(cookie, function),
 		                                  .blocks = function->known->blocks,
 		                                  .offset = function->offset};
 	}
@@ -425,6 +440,7 @@ static int attach_file(struct bpf_calls *calls, struct whyidle_bpf *programs, in
 			          strerror(-result),
 			          result == -EACCES || result == -EPERM ? " (CAP_SYS_ADMIN is needed)" : "");
 	}
+	calls->simulated |= list.simulated;
 	array_free(&list);
 	elf_end(elf);
 	return result;

@@ -26,9 +26,9 @@ struct calls_file {
 
 /* A function that is to be probed. */
 struct calls_waiting {
-	int fd;        /* of its file, shared by all functions of it */
-	uint32_t rank; /* lowest first */
-	uint32_t cookie;
+	int fd;          /* of its file, shared by all functions of it */
+	uint32_t rank;   /* lowest first */
+	uint64_t cookie; /* CALL_COOKIE */
 	bool blocks;
 	uint64_t offset;
 };
@@ -43,6 +43,7 @@ struct bpf_calls {
 	struct {
 		ARRAY(struct calls_file)
 	} files;
+	bool simulated; /* one of the files is the driver of tests/sim */
 	/* Without uprobe_multi. */
 	struct bpf_uprobe_events events;
 	struct {

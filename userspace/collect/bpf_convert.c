@@ -164,6 +164,10 @@ static int convert_call(struct bpf_converter *converter, const struct wire_call 
 	    .pid = wire->tgid,
 	    .tid = wire->tid,
 	    .source = RECORD_CALL_UPROBE,
+	    .stream = wire->stream,
+	    .object = wire->object,
+	    .known = (wire->known & WIRE_CALL_STREAM ? RECORD_CALL_STREAM : 0) |
+	             (wire->known & WIRE_CALL_OBJECT ? RECORD_CALL_OBJECT : 0),
 	};
 
 	if (wire->function >= converter->function_count) {

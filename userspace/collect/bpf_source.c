@@ -367,6 +367,11 @@ int bpf_source_attach_calls(struct bpf_source *source, const char *path, struct 
 	return attached;
 }
 
+bool bpf_source_simulated(const struct bpf_source *source)
+{
+	return source->calls.simulated;
+}
+
 size_t bpf_source_calls_waiting(const struct bpf_source *source)
 {
 	return source->calls.waiting.count;

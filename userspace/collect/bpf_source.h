@@ -80,6 +80,9 @@ int bpf_source_attach(struct bpf_source *source, struct session_writer *writer, 
  */
 int bpf_source_attach_calls(struct bpf_source *source, const char *path, struct error *error);
 
+/* True if one of the files was the driver of the simulated GPU. */
+bool bpf_source_simulated(const struct bpf_source *source);
+
 /* Functions that are counted in by bpf_source_attach_calls but not probed yet. */
 size_t bpf_source_calls_waiting(const struct bpf_source *source);
 

@@ -277,6 +277,8 @@ static void finish(struct recorder *recorder)
 		recorder_note_error(recorder, err, &error);
 	}
 	judge_timeline(recorder);
+	if (recorder->bpf && bpf_source_simulated(recorder->bpf))
+		recorder_put_number(recorder, "simulated", 1);
 	if (recorder->options->command)
 		finish_command(recorder);
 	else

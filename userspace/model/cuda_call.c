@@ -10,6 +10,7 @@ const struct cuda_function cuda_functions[] = {
     {"cuCtxSynchronize", CUDA_SYNC, true},
     {"cuEventQuery", CUDA_QUERY, false},
     {"cuEventRecord", CUDA_EVENT, false},
+    {"cuEventRecordWithFlags", CUDA_EVENT, false},
     {"cuEventSynchronize", CUDA_SYNC, true},
     {"cuGraphLaunch", CUDA_GRAPH_LAUNCH, false},
     {"cuLaunchCooperativeKernel", CUDA_LAUNCH, false},

@@ -274,6 +274,10 @@ static int finish_device(struct model *model, struct device *device, const struc
 				break;
 		}
 		op->collective = flag;
+		if (op->inferred) {
+			note_launch(model, op);
+			continue;
+		}
 		op->launch_thread = op->launch_call = MODEL_NONE;
 		if (op->correlation && op->process != MODEL_NONE)
 			site = find_site(model, sites, call_key(op->process, op->correlation));
@@ -436,6 +440,10 @@ int model_finish(struct model *model, struct error *error)
 	}
 	if (!rc)
 		rc = model_name_stacks(model);
+	if (!rc)
+		rc = list_threads(model);
+	if (!rc)
+		rc = model_infer(model);
 	array_for_each (device, &model->devices) {
 		if (!rc)
 			rc = finish_device(model, device, &sites);
@@ -444,8 +452,6 @@ int model_finish(struct model *model, struct error *error)
 		rc = make_holes(model);
 	mark_lost_ends(model);
 	mark_lost_parents(model);
-	if (!rc)
-		rc = list_threads(model);
 	index_map_free(&classifier.waits);
 	index_map_free(&classifier.wakes);
 	index_map_free(&classifier.samples);

@@ -49,6 +49,9 @@ struct sample {
 	enum sample_kind kind;
 };
 
+#define CALL_HAS_STREAM 1
+#define CALL_HAS_OBJECT 2
+
 /* A CUDA call. exit_ns is never 0: where it was not seen it equals enter_ns and exit_known is false. */
 struct call {
 	uint64_t enter_ns, exit_ns;
@@ -57,7 +60,11 @@ struct call {
 	uint32_t function;    /* string id */
 	enum cuda_class class;
 	bool exit_known;
-	bool pageable; /* a copy from or to memory that is not pinned */
+	bool probed;       /* seen by a probe on the function */
+	uint8_t arguments; /* CALL_HAS_*: which of the next two are known */
+	uint64_t stream;   /* handle */
+	uint64_t object;   /* of a launch its function, of a copy its direction, or an event */
+	bool pageable;     /* a copy from or to memory that is not pinned */
 };
 
 struct span {
@@ -149,6 +156,7 @@ struct gpu_op {
 	uint8_t kind;       /* enum op_kind */
 	uint8_t copy_kind, source_kind, target_kind;
 	bool collective; /* a kernel of NCCL or RCCL */
+	bool inferred;   /* from calls alone (model/infer.c); its end is when it was known to be over */
 	uint32_t order;  /* position in the file */
 };
 
@@ -157,6 +165,7 @@ struct device {
 	uint32_t name;   /* string id */
 	uint8_t uuid[16];
 	bool simulated;
+	bool inferred; /* operations of some process are */
 	struct {
 		ARRAY(struct gpu_op)
 	} ops; /* by start, then in file order */
@@ -247,7 +256,8 @@ struct model {
 	uint64_t clock_error_ns;   /* largest of all processes */
 	uint64_t sched_lost_ns;    /* end of the last stretch in which scheduler records were lost, 0 none */
 	bool has_sched;            /* off-CPU intervals were recorded */
-	bool has_timeline;         /* a GPU timeline was recorded */
+	bool has_timeline;         /* a GPU timeline was recorded, or inferred */
+	bool inferred;             /* part of it is inferred from CUDA calls */
 	bool simulated;
 	struct stack_cost stack_cost;
 	struct session_summary summary;
@@ -290,6 +300,12 @@ uint32_t model_thread_at(const struct model *model, uint32_t tid, uint64_t time_
 
 /* What is known of frame `index` of a stack, 0 the innermost; NULL if nothing is. */
 const struct symbol *model_frame(const struct model *model, const struct stack *stack, uint32_t index);
+
+/*
+ * Infers the operations of processes whose calls were probed and that have none. Returns 0 or -ENOMEM. Part
+ * of model_finish, after the calls are in order.
+ */
+int model_infer(struct model *model);
 
 /* Names the user stacks. Returns 0 or -ENOMEM. Part of model_finish. */
 int model_name_stacks(struct model *model);

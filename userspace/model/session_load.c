@@ -84,6 +84,8 @@ static int load_info(struct loader *loader, const struct record_info *record)
 		*number = strtoull(model_string(model, value), NULL, 10);
 	} else if (!strcmp(key, "command")) {
 		model->command = value;
+	} else if (!strcmp(key, "simulated")) {
+		model->simulated = true;
 	} else if (!strcmp(key, "tier")) {
 		model->tier = value;
 	} else if (!strcmp(key, "degraded")) {
@@ -479,6 +481,11 @@ static int load_call(struct loader *loader, const struct record_call *record)
 	    .correlation = record->correlation,
 	    .function = load_string_id(loader, record->function),
 	    .exit_known = record->exit_ns != 0,
+	    .probed = record->source == RECORD_CALL_UPROBE,
+	    .arguments = (record->known & RECORD_CALL_STREAM ? CALL_HAS_STREAM : 0) |
+	                 (record->known & RECORD_CALL_OBJECT ? CALL_HAS_OBJECT : 0),
+	    .stream = record->stream,
+	    .object = record->object,
 	};
 	call->class = cuda_classify(model_string(model, call->function));
 	return 0;

@@ -54,12 +54,12 @@ struct record_string {
 /*
  * A fact about the session as key and value. Keys in use: "version", "command", "kernel", "hostname",
  * "start_mono_ns", "start_real_ns", "end_mono_ns", "tier", "cpus", "options", "exit_status",
- * "sample_period_ns", "degraded" (may repeat: one line for each thing that could not be recorded, in a
- * person's words), "lost_nest" (number of CUDA calls seen by probes that were left without a return, as by
- * longjmp: they are there with exit_ns 0; not written if there was none), "lost_user_stacks" (number of user
- * stacks that could not be kept: names are missing, nothing else), "user_stacks_copied",
- * "user_stack_bytes_copied" (in the programs that recorded), "user_stacks_sent", "user_stack_bytes_sent" (of
- * these, to the collector).
+ * "sample_period_ns", "simulated" (the driver that was probed is that of tests/sim), "degraded" (may repeat:
+ * one line for each thing that could not be recorded, in a person's words), "lost_nest" (number of CUDA calls
+ * seen by probes that were left without a return, as by longjmp: they are there with exit_ns 0; not written
+ * if there was none), "lost_user_stacks" (number of user stacks that could not be kept: names are missing,
+ * nothing else), "user_stacks_copied", "user_stack_bytes_copied" (in the programs that recorded),
+ * "user_stacks_sent", "user_stack_bytes_sent" (of these, to the collector).
  */
 struct record_info {
 	struct record_header header;
@@ -241,6 +241,9 @@ enum record_call_source {
 	RECORD_CALL_IMPORT = 3,
 };
 
+#define RECORD_CALL_STREAM (1u << 0)
+#define RECORD_CALL_OBJECT (1u << 1)
+
 /* A CUDA API call of a host thread. */
 struct record_call {
 	struct record_header header;
@@ -251,6 +254,11 @@ struct record_call {
 	uint32_t function;    /* string, as exported by the library or named by CUPTI */
 	uint32_t source;      /* enum record_call_source */
 	int32_t result;
+	uint64_t stream; /* handle as the program gave it */
+	uint64_t object; /* of a launch its function or graph, of a copy its direction (cudaMemcpyKind), or an
+	                    event */
+	uint32_t known;  /* RECORD_CALL_*: which of the two are */
+	uint32_t pad;
 };
 
 /* type: CUpti_ActivitySynchronizationType: 1 event, 2 stream wait event, 3 stream, 4 context */
@@ -321,7 +329,7 @@ _Static_assert(sizeof(struct record_symbol) == 40, "record_symbol");
 _Static_assert(sizeof(struct record_mapping) == 72, "record_mapping");
 _Static_assert(sizeof(struct record_device) == 56, "record_device");
 _Static_assert(sizeof(struct record_gpu_op) == 104, "record_gpu_op");
-_Static_assert(sizeof(struct record_call) == 48, "record_call");
+_Static_assert(sizeof(struct record_call) == 72, "record_call");
 _Static_assert(sizeof(struct record_sync) == 48, "record_sync");
 _Static_assert(sizeof(struct record_overhead) == 40, "record_overhead");
 _Static_assert(sizeof(struct record_loss) == 40, "record_loss");

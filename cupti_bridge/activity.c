@@ -71,7 +71,7 @@ static const struct {
 
 /* CUPTI gives its callbacks no context. NULL: there is nobody to work for (atomic). */
 static struct bridge *active;
-static uint32_t inside; /* callbacks that may be using it (atomic) */
+static uint32_t inside;   /* callbacks that may be using it (atomic) */
 static uint32_t chosen;   /* a bit for each enum activity_choice */
 static pthread_t flusher; /* thread in activity_flush: its cost is counted there */
 static uint32_t flushing; /* 1: flusher is valid (atomic) */
@@ -483,7 +483,8 @@ void activity_flush(struct bridge *bridge, bool forced)
 	ring_writer_add_cost(&bridge->ring, clock_thread_cpu_ns() - cpu_ns);
 }
 
-/* One thread of our own does all of it: measured clean (docs/attach.md), and it needs no call of the program. */
+/* One thread of our own does all of it: measured clean (docs/attach.md), and it needs no call of the program.
+ */
 void activity_stop(struct bridge *bridge, char *text, size_t size)
 {
 	struct cupti_functions *call = &bridge->cupti.call;

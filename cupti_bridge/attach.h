@@ -24,9 +24,9 @@
 #define ATTACH_STACK_END       0x15000
 #define ATTACH_BLOB            0x15000 /* the library, page aligned */
 
-#define ATTACH_PATIENCE_MS 10000
+#define ATTACH_PATIENCE_MS 5000
 #define ATTACH_LINGER_MS   1000 /* how long a failure stays to be read */
-#define ATTACH_STOP        'S' /* on the pipe: hand over the last records and leave */
+#define ATTACH_STOP        'S'  /* on the pipe: hand over the last records and leave */
 
 /* Offsets of struct attach_control, for the assembler. */
 #define ATTACH_AT_USERS      0
@@ -49,24 +49,24 @@
 #define ATTACH_AT_SCRATCH    1024
 
 /* States. */
-#define ATTACH_NONE             0
-#define ATTACH_STARTED          1
-#define ATTACH_WAITING          2 /* for the library, or for its address */
-#define ATTACH_LOADED           3
-#define ATTACH_RING             4 /* ring_fd and pipe_fd of thread link_tid can be opened */
-#define ATTACH_OPEN             5 /* the bridge works */
-#define ATTACH_FAILED           256
-#define ATTACH_FAILED_THREAD    256 /* pthread_create: `error` */
-#define ATTACH_FAILED_FILES     257 /* close_range(CLOSE_RANGE_UNSHARE): `error` */
-#define ATTACH_FAILED_PATIENCE  258 /* the collector did not go on */
-#define ATTACH_FAILED_MEMFD     259
-#define ATTACH_FAILED_WRITE     260
-#define ATTACH_FAILED_DLOPEN    261 /* `text` is what dlerror said */
-#define ATTACH_FAILED_DLSYM     262
-#define ATTACH_FAILED_BUSY      263 /* another collector is attached */
-#define ATTACH_FAILED_VERSION   264 /* another version's bridge was found */
-#define ATTACH_FAILED_RING      265 /* `text` */
-#define ATTACH_FAILED_CHILD     266 /* forked from a process that had the bridge */
+#define ATTACH_NONE            0
+#define ATTACH_STARTED         1
+#define ATTACH_WAITING         2 /* for the library, or for its address */
+#define ATTACH_LOADED          3
+#define ATTACH_RING            4 /* ring_fd and pipe_fd of thread link_tid can be opened */
+#define ATTACH_OPEN            5 /* the bridge works */
+#define ATTACH_FAILED          256
+#define ATTACH_FAILED_THREAD   256 /* pthread_create: `error` */
+#define ATTACH_FAILED_FILES    257 /* close_range(CLOSE_RANGE_UNSHARE): `error` */
+#define ATTACH_FAILED_PATIENCE 258 /* the collector did not go on */
+#define ATTACH_FAILED_MEMFD    259
+#define ATTACH_FAILED_WRITE    260
+#define ATTACH_FAILED_DLOPEN   261 /* `text` is what dlerror said */
+#define ATTACH_FAILED_DLSYM    262
+#define ATTACH_FAILED_BUSY     263 /* another collector is attached */
+#define ATTACH_FAILED_VERSION  264 /* another version's bridge was found */
+#define ATTACH_FAILED_RING     265 /* `text` */
+#define ATTACH_FAILED_CHILD    266 /* forked from a process that had the bridge */
 
 /* Values of `go`. */
 #define ATTACH_GO_LOAD 1 /* library, path and the like are there */
@@ -85,22 +85,22 @@ struct attach_control {
 	uint32_t users; /* of the region; who leaves last unmaps it */
 	uint32_t state;
 	uint32_t go;
-	int32_t error; /* errno of a failure, positive */
-	uint32_t link_tid;    /* as the target sees it */
-	uint32_t borrowed;    /* 1: the borrowed thread needs the region no more */
-	uint64_t thread;      /* pthread_t, no use made of it */
-	uint64_t link_entry;  /* ATTACH_LINK_NAME; the collector sets it if the bridge is loaded already */
-	uint64_t work_entry;  /* ATTACH_WORK_NAME */
-	uint64_t blob_bytes;  /* at ATTACH_BLOB */
-	int32_t fd_number;    /* where the library's memfd is put, part of `path` */
-	uint32_t fd_flags;    /* of memfd_create */
-	uint64_t bytes;       /* of the region */
-	uint64_t magic;       /* of the collector, with the fields below */
+	int32_t error;       /* errno of a failure, positive */
+	uint32_t link_tid;   /* as the target sees it */
+	uint32_t borrowed;   /* 1: the borrowed thread needs the region no more */
+	uint64_t thread;     /* pthread_t, no use made of it */
+	uint64_t link_entry; /* ATTACH_LINK_NAME; the collector sets it if the bridge is loaded already */
+	uint64_t work_entry; /* ATTACH_WORK_NAME */
+	uint64_t blob_bytes; /* at ATTACH_BLOB */
+	int32_t fd_number;   /* where the library's memfd is put, part of `path` */
+	uint32_t fd_flags;   /* of memfd_create */
+	uint64_t bytes;      /* of the region */
+	uint64_t magic;      /* of the collector, with the fields below */
 	uint32_t version, flush_period_ms;
 	uint64_t ring_bytes;
 	int32_t ring_fd, pipe_fd; /* in the descriptor table of thread link_tid */
 	uint64_t pad0;
-	uint32_t work_tid; /* of the other thread */
+	uint32_t work_tid;   /* of the other thread */
 	uint32_t work_order; /* between the two threads, in the bridge */
 	uint32_t work_done;
 	uint32_t pad1;

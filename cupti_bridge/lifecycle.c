@@ -122,4 +122,3 @@ void lifecycle_disconnect(void)
 	bridge.names = NULL;
 	buffer_pool_trim();
 }
-

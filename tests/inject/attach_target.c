@@ -18,7 +18,8 @@
  *	receive   recv with a time-out of 25 ms, which the kernel does not restart either
  *	signal    gets a signal in every poll: each must make it fail with EINTR
  *	restart   the same with SA_RESTART while it reads a pipe: none may be seen
- *	fork      forks children that compare their descriptors with their parent's
+ *	fork      forks children that compare their descriptors with their parent's (not with dlopen or
+ *signal) profiler  another user of CUPTI: subscribes and lets go without a pause; taken is all right, too
  *	idle      only waits, for good, on a condition variable
  *	busy      never waits
  */
@@ -41,6 +42,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cupti_bridge/cupti_abi.h"
 #include "tests/sim/cuda_sim.h"
 
 static bool stopping; /* atomic */
@@ -76,7 +78,8 @@ static uint64_t now_us(void)
 }
 
 /* A wait that has to last its time; how much longer is up to the scheduler. */
-static void check_wait(const char *what, long result, long wanted, int error, uint64_t begin_us, uint64_t least_us)
+static void check_wait(const char *what, long result, long wanted, int error, uint64_t begin_us,
+                       uint64_t least_us)
 {
 	uint64_t took = now_us() - begin_us;
 
@@ -145,7 +148,8 @@ static void *run_cond(void *unused)
 	pthread_mutex_lock(&mutex);
 	while (goes_on()) {
 		uint64_t begin = now_us(), end = begin + 30000;
-		struct timespec until = {.tv_sec = (time_t)(end / 1000000), .tv_nsec = (long)(end % 1000000) * 1000};
+		struct timespec until = {.tv_sec = (time_t)(end / 1000000),
+		                         .tv_nsec = (long)(end % 1000000) * 1000};
 		int result;
 
 		do /* spurious wake-ups are allowed */
@@ -409,6 +413,38 @@ static void *run_fork(void *unused)
 	return unused;
 }
 
+static uint64_t subscribed;
+
+static void *run_profiler(void *unused)
+{
+	void *handle = dlopen(getenv("ATTACH_CUPTI"), RTLD_NOW | RTLD_LOCAL);
+	cupti_abi_cuptiSubscribe subscribe;
+	cupti_abi_cuptiUnsubscribe unsubscribe;
+	cupti_abi_subscriber subscriber;
+
+	if (!handle) {
+		anomaly("no CUPTI: %s", dlerror());
+		return unused;
+	}
+	*(void **)&subscribe = dlsym(handle, "cuptiSubscribe");
+	*(void **)&unsubscribe = dlsym(handle, "cuptiUnsubscribe");
+	while (goes_on()) {
+		cupti_abi_result result = subscribe(&subscriber, NULL, NULL);
+
+		if (result == CUPTI_ABI_SUCCESS) {
+			__atomic_add_fetch(&subscribed, 1, __ATOMIC_RELAXED);
+			usleep(1000);
+			result = unsubscribe(subscriber);
+			if (result != CUPTI_ABI_SUCCESS)
+				anomaly("cuptiUnsubscribe returned %d", result);
+		} else if (result != CUPTI_ABI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED) {
+			anomaly("cuptiSubscribe returned %d", result);
+		}
+		usleep(1000);
+	}
+	return unused;
+}
+
 static void *run_idle(void *unused)
 {
 	pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -436,7 +472,7 @@ static const struct {
     {"cond", run_cond, false},     {"sleep", run_sleep, false},     {"poll", run_poll, false},
     {"epoll", run_epoll, false},   {"receive", run_receive, false}, {"pipe", run_pipe, false},
     {"signal", run_signal, false}, {"restart", run_restart, false}, {"fork", run_fork, false},
-    {"idle", run_idle, true},      {"busy", run_busy, false},
+    {"idle", run_idle, true},      {"busy", run_busy, false},       {"profiler", run_profiler, false},
 };
 
 static pthread_t threads[32];
@@ -474,7 +510,8 @@ int main(int argc, char **argv)
 	puts("ready");
 	fflush(stdout);
 	while (read(0, &byte, 1) > 0) {
-		printf("steps=%lu\n", (unsigned long)__atomic_load_n(&steps, __ATOMIC_RELAXED));
+		printf("steps=%lu subscribed=%lu\n", (unsigned long)__atomic_load_n(&steps, __ATOMIC_RELAXED),
+		       (unsigned long)__atomic_load_n(&subscribed, __ATOMIC_RELAXED));
 		fflush(stdout);
 	}
 	__atomic_store_n(&stopping, true, __ATOMIC_RELAXED);

@@ -6,15 +6,15 @@
  *
  * reads records for that long (300 ms), lets go, and prints a line for each cycle:
  *
- *	attached records=N operations=N names=N devices=N phase=N borrow_us=… borrowed_us=… load_us=… total_us=…
- *	         first_us=… stop_us=… text=…
- *	failed reason=CODE text=…
+ *	attached records=N operations=N names=N devices=N phase=N borrow_us=… borrowed_us=… load_us=…
+ *total_us=… first_us=… stop_us=… text=… failed reason=CODE text=…
  *
  * -g: goes without a word, as a collector that dies does. Exit status 0 if every cycle attached, 3 if not.
  */
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -149,6 +149,7 @@ int main(int argc, char **argv)
 	int option, milliseconds = 300, cycles = 1, status = 0;
 	bool go_silently = false;
 
+	signal(SIGPIPE, SIG_IGN); /* the bridge may leave while it is spoken to */
 	while ((option = getopt(argc, argv, "m:c:gt:")) != -1) {
 		if (option == 'm')
 			milliseconds = atoi(optarg);

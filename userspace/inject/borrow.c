@@ -21,7 +21,7 @@
 
 #define STOP_TIMEOUT_NS 300000000ULL
 #define WAIT_STEP_NS    50000
-#define EVENT_STOP      128       /* PTRACE_EVENT_STOP, which <sys/ptrace.h> and <linux/ptrace.h> both have */
+#define EVENT_STOP      128 /* PTRACE_EVENT_STOP, which <sys/ptrace.h> and <linux/ptrace.h> both have */
 #define MAX_STACK       (16u << 20) /* bytes of a stack that are looked through */
 #define STACK_CHUNK     65536
 #define TRAP_FLAG       0x100
@@ -239,8 +239,9 @@ static int set_on_its_way(struct borrow *borrow, uint32_t tid, struct error *err
 		set_registers(tid, &changed);
 		return 0;
 	}
-	memcpy(arguments, (uint64_t[]){registers.rdi, registers.rsi, registers.rdx, registers.r10,
-	                               registers.r8, registers.r9},
+	memcpy(arguments,
+	       (uint64_t[]){registers.rdi, registers.rsi, registers.rdx, registers.r10, registers.r8,
+	                    registers.r9},
 	       sizeof(arguments));
 	if (!safe_point_return(number, result, &back) ||
 	    !safe_point_waits(number, arguments,
@@ -250,9 +251,10 @@ static int set_on_its_way(struct borrow *borrow, uint32_t tid, struct error *err
 		return 0;
 	fill_constants(&constants, &registers, &back, mask);
 	if (!write_payload(borrow, &constants))
-		return error_set(error, -EIO,
-		                 "its code cannot be written to: %s (a security module, or proc_mem.force_override)",
-		                 strerror(errno));
+		return error_set(
+		    error, -EIO,
+		    "its code cannot be written to: %s (a security module, or proc_mem.force_override)",
+		    strerror(errno));
 	changed.rip = borrow->code + (uint64_t)(payload_borrow - payload_start);
 	changed.rax = 0;
 	/* From here on the payload takes care of itself, also if we die on the next line. */

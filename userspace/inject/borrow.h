@@ -27,8 +27,8 @@ struct borrow {
 	} c_library[2];
 	uint64_t code;                         /* where the payload goes */
 	const struct payload_constants *calls; /* what of the constants is no register */
-	uint64_t stopped_ns;                /* of the last attempt: how long the thread was stopped */
-	bool written;                       /* something was written at `code` */
+	uint64_t stopped_ns;                   /* of the last attempt: how long the thread was stopped */
+	bool written;                          /* something was written at `code` */
 };
 
 /*

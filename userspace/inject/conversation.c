@@ -79,8 +79,9 @@ static enum inject_reason tell_failure(const struct conversation *conversation,
 		error_set(error, -EBUSY, "another whyidle is attached to it");
 		return INJECT_BUSY;
 	case ATTACH_FAILED_CHILD:
-		error_set(error, -ECHILD, "it was forked by a process that whyidle was attached to: CUDA "
-		                          "does not work in it");
+		error_set(error, -ECHILD,
+		          "it was forked by a process that whyidle was attached to: CUDA "
+		          "does not work in it");
 		return INJECT_FAILED_REASON;
 	case ATTACH_FAILED_RING:
 		error_set(error, -EIO, "the bridge cannot make its ring: %.300s", text);
@@ -155,7 +156,8 @@ static uint32_t library_flags(void)
 	return MFD_CLOEXEC | MFD_EXEC;
 }
 
-/* A number that goes with the library: the loader takes a path that it has seen for the library it had then. */
+/* A number that goes with the library: the loader takes a path that it has seen for the library it had then.
+ */
 static int fd_number_for(const unsigned char *bytes, size_t size)
 {
 	uint32_t hash = 2166136261u;
@@ -172,12 +174,12 @@ static bool hand_over(struct conversation *conversation, const struct inject_opt
 	size_t to = offsetof(struct attach_control, text);
 
 	if (conversation->bridge) {
-		control->link_entry = conversation->bridge + elf_memory_file_symbol(options->bridge,
-		                                                                    options->bridge_bytes,
-		                                                                    ATTACH_LINK_NAME);
-		control->work_entry = conversation->bridge + elf_memory_file_symbol(options->bridge,
-		                                                                    options->bridge_bytes,
-		                                                                    ATTACH_WORK_NAME);
+		control->link_entry =
+		    conversation->bridge +
+		    elf_memory_file_symbol(options->bridge, options->bridge_bytes, ATTACH_LINK_NAME);
+		control->work_entry =
+		    conversation->bridge +
+		    elf_memory_file_symbol(options->bridge, options->bridge_bytes, ATTACH_WORK_NAME);
 	} else if (!write_at(conversation, ATTACH_BLOB, options->bridge, options->bridge_bytes)) {
 		return false;
 	}

@@ -16,11 +16,11 @@ struct conversation {
 	uint32_t pid;
 	int memory;
 	uint64_t region, region_bytes;
-	uint64_t bridge;       /* address of one that is loaded already, 0 none */
-	uint64_t deadline_ns;  /* CLOCK_MONOTONIC */
-	const bool *cancelled; /* atomic: give up */
-	uint64_t loaded_ns;    /* when it said that the library was there */
-	uint64_t borrowed_ns;  /* when the borrowed thread was back */
+	uint64_t bridge;             /* address of one that is loaded already, 0 none */
+	uint64_t deadline_ns;        /* CLOCK_MONOTONIC */
+	const bool *cancelled;       /* atomic: give up */
+	uint64_t loaded_ns;          /* when it said that the library was there */
+	uint64_t borrowed_ns;        /* when the borrowed thread was back */
 	uint32_t link_tid, work_tid; /* as the target sees them */
 	int ring, pipe;
 };

@@ -100,7 +100,8 @@ static bool is_function(const struct elf_memory *elf, uint32_t index, const char
 	    symbol.st_name >= elf->strings_size ||
 	    !read_at(elf, elf->strings + symbol.st_name, found, length) || memcmp(found, name, length))
 		return false;
-	if (elf->versions && !read_at(elf, elf->versions + index * sizeof(version), &version, sizeof(version)))
+	if (elf->versions &&
+	    !read_at(elf, elf->versions + index * sizeof(version), &version, sizeof(version)))
 		return false;
 	*address = elf->bias + symbol.st_value;
 	*is_default = !(version & HIDDEN);

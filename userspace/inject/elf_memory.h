@@ -17,8 +17,8 @@ typedef bool (*elf_memory_read)(void *context, uint64_t address, void *to, size_
 struct elf_memory {
 	elf_memory_read read;
 	void *context;
-	uint64_t base; /* where the ELF header is */
-	uint64_t bias; /* to be added to the file's own addresses */
+	uint64_t base;                                       /* where the ELF header is */
+	uint64_t bias;                                       /* to be added to the file's own addresses */
 	uint64_t symbols, strings, versions, gnu_hash, hash; /* tables, 0 none */
 	uint64_t strings_size;
 	uint64_t code_end; /* of the last executable segment as the file has it, 0 none */

@@ -62,7 +62,8 @@ static bool cpu_state_fits(void)
 #ifdef __x86_64__
 	unsigned int a, b, c, d;
 
-	if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE) || !__get_cpuid_count(0xd, 0, &a, &b, &c, &d))
+	if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE) ||
+	    !__get_cpuid_count(0xd, 0, &a, &b, &c, &d))
 		return false;
 	return b <= ATTACH_CPU_STATE_BYTES;
 #else
@@ -89,8 +90,7 @@ static enum inject_reason find_places(struct inject *inject)
 	conversation->pid = options->pid;
 	conversation->memory = inject->memory;
 	conversation->cancelled = &inject->cancelled;
-	conversation->region_bytes =
-	    (ATTACH_BLOB + options->bridge_bytes + PAGE - 1) & ~(uint64_t)(PAGE - 1);
+	conversation->region_bytes = (ATTACH_BLOB + options->bridge_bytes + PAGE - 1) & ~(uint64_t)(PAGE - 1);
 	conversation->region = places_free(&inject->maps, conversation->region_bytes);
 	conversation->bridge =
 	    places_bridge(&inject->maps, inject->memory, options->bridge, options->bridge_bytes);
@@ -180,8 +180,7 @@ static enum inject_reason attach(struct inject *inject)
 	inject->times.borrow_ns = inject->borrow.stopped_ns;
 	reason = conversation_hold(conversation, &inject->options, &inject->error);
 	if (conversation->borrowed_ns)
-		inject->times.borrowed_ns =
-		    conversation->borrowed_ns - borrow_ns + inject->borrow.stopped_ns;
+		inject->times.borrowed_ns = conversation->borrowed_ns - borrow_ns + inject->borrow.stopped_ns;
 	if (conversation->loaded_ns)
 		inject->times.load_ns = conversation->loaded_ns - start_ns;
 	inject->times.total_ns = clock_ns(CLOCK_MONOTONIC) - start_ns;
@@ -294,6 +293,10 @@ static void clear_code(struct inject *inject)
 	if (!inject->borrow.written || payload_bytes() > sizeof(zero))
 		return;
 	while (!payload_is_left(inject)) {
+		unsigned char byte;
+
+		if (pread(inject->memory, &byte, 1, (off_t)inject->borrow.code) != 1)
+			return; /* the process has gone */
 		if (clock_ns(CLOCK_MONOTONIC) > deadline)
 			return; /* it stays: nothing will run it again */
 		nanosleep(&step, NULL);

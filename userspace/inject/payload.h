@@ -16,35 +16,35 @@
 #define PAYLOAD_RESTART_NEVER   2 /* it fails with EINTR */
 
 /* Offsets of struct payload_constants. */
-#define PAYLOAD_AT_RBX              0
-#define PAYLOAD_AT_RBP              8
-#define PAYLOAD_AT_R12              16
-#define PAYLOAD_AT_R13              24
-#define PAYLOAD_AT_R14              32
-#define PAYLOAD_AT_R15              40
-#define PAYLOAD_AT_RDI              48
-#define PAYLOAD_AT_RSI              56
-#define PAYLOAD_AT_RDX              64
-#define PAYLOAD_AT_R8               72
-#define PAYLOAD_AT_R9               80
-#define PAYLOAD_AT_R10              88
-#define PAYLOAD_AT_RSP              96
-#define PAYLOAD_AT_FLAGS            104
-#define PAYLOAD_AT_RAX              112
-#define PAYLOAD_AT_RIP              120
-#define PAYLOAD_AT_RIP_AFTER        128
-#define PAYLOAD_AT_MASK             136
-#define PAYLOAD_AT_REGION           144
-#define PAYLOAD_AT_REGION_BYTES     152
-#define PAYLOAD_AT_RESTART          160
-#define PAYLOAD_AT_PTHREAD_CREATE   168
-#define PAYLOAD_AT_PTHREAD_DETACH   176
-#define PAYLOAD_AT_PTHREAD_SELF     184
-#define PAYLOAD_AT_ERRNO            192
-#define PAYLOAD_AT_DLOPEN           200
-#define PAYLOAD_AT_DLSYM            208
-#define PAYLOAD_AT_DLERROR          216
-#define PAYLOAD_CONSTANTS_BYTES     224
+#define PAYLOAD_AT_RBX            0
+#define PAYLOAD_AT_RBP            8
+#define PAYLOAD_AT_R12            16
+#define PAYLOAD_AT_R13            24
+#define PAYLOAD_AT_R14            32
+#define PAYLOAD_AT_R15            40
+#define PAYLOAD_AT_RDI            48
+#define PAYLOAD_AT_RSI            56
+#define PAYLOAD_AT_RDX            64
+#define PAYLOAD_AT_R8             72
+#define PAYLOAD_AT_R9             80
+#define PAYLOAD_AT_R10            88
+#define PAYLOAD_AT_RSP            96
+#define PAYLOAD_AT_FLAGS          104
+#define PAYLOAD_AT_RAX            112
+#define PAYLOAD_AT_RIP            120
+#define PAYLOAD_AT_RIP_AFTER      128
+#define PAYLOAD_AT_MASK           136
+#define PAYLOAD_AT_REGION         144
+#define PAYLOAD_AT_REGION_BYTES   152
+#define PAYLOAD_AT_RESTART        160
+#define PAYLOAD_AT_PTHREAD_CREATE 168
+#define PAYLOAD_AT_PTHREAD_DETACH 176
+#define PAYLOAD_AT_PTHREAD_SELF   184
+#define PAYLOAD_AT_ERRNO          192
+#define PAYLOAD_AT_DLOPEN         200
+#define PAYLOAD_AT_DLSYM          208
+#define PAYLOAD_AT_DLERROR        216
+#define PAYLOAD_CONSTANTS_BYTES   224
 
 #ifndef __ASSEMBLER__
 

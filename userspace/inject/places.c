@@ -56,7 +56,8 @@ enum inject_reason places_c_library(const struct target_maps *maps, int memory, 
 {
 	/* Before glibc 2.34 its parts were libraries of their own; "libc-2." is how files were named then. */
 	static const char *const c[] = {"libc.so.6", "libc-2.", NULL};
-	static const char *const threads[] = {"libc.so.6", "libpthread.so.0", "libpthread-2.", "libc-2.", NULL};
+	static const char *const threads[] = {"libc.so.6", "libpthread.so.0", "libpthread-2.", "libc-2.",
+	                                      NULL};
 	static const char *const loading[] = {"libc.so.6", "libdl.so.2", "libdl-2.", NULL};
 	struct payload_constants *calls = &library->calls;
 	const struct {
@@ -81,8 +82,9 @@ enum inject_reason places_c_library(const struct target_maps *maps, int memory, 
 	if (!library->library) {
 		bool musl = find_code(maps, "ld-musl") || find_code(maps, "libc.musl");
 
-		error_set(error, -1, "%s", musl ? "its C library is musl; only glibc is supported"
-		                                : "it has no shared C library (linked statically)");
+		error_set(error, -1, "%s",
+		          musl ? "its C library is musl; only glibc is supported"
+		               : "it has no shared C library (linked statically)");
 		return INJECT_NO_LIBC;
 	}
 	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {

@@ -19,8 +19,8 @@
 bool safe_point_waits(long number, const uint64_t arguments[6], bool reads_pipe);
 
 struct safe_return {
-	uint64_t number;   /* to be in rax */
-	uint32_t restart;  /* PAYLOAD_RESTART_… */
+	uint64_t number;  /* to be in rax */
+	uint32_t restart; /* PAYLOAD_RESTART_… */
 };
 
 /*

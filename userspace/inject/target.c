@@ -173,8 +173,8 @@ bool target_wait_read(uint32_t pid, uint32_t tid, struct target_wait *wait)
 		return false;
 	/* "running", or "-1 SP PC" outside of system calls */
 	return sscanf(text,
-	              "%ld 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64
-	              " 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64,
+	              "%ld 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64 " 0x%" SCNx64
+	              " 0x%" SCNx64 " 0x%" SCNx64,
 	              &wait->number, &wait->arguments[0], &wait->arguments[1], &wait->arguments[2],
 	              &wait->arguments[3], &wait->arguments[4], &wait->arguments[5], &wait->sp,
 	              &wait->pc) == 9 &&

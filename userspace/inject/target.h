@@ -35,11 +35,11 @@ uint64_t target_maps_base(const struct target_maps *maps, const struct target_ma
 
 /* A thread, from its status file. */
 struct target_status {
-	char state;        /* as ps shows it */
-	uint32_t tracer;   /* thread that traces it, 0 none */
-	uint32_t seccomp;  /* 0 none, 1 strict, 2 filters */
+	char state;                        /* as ps shows it */
+	uint32_t tracer;                   /* thread that traces it, 0 none */
+	uint32_t seccomp;                  /* 0 none, 1 strict, 2 filters */
 	uint64_t blocked, caught, pending; /* signals; pending: of the thread or the process */
-	uint32_t inner_tid; /* its id in its own pid namespace */
+	uint32_t inner_tid;                /* its id in its own pid namespace */
 	bool shadow_stack;
 	char name[32];
 };

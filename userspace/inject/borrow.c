@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "inject/borrow.h"
 
+#ifdef __x86_64__
+
 #include <elf.h>
 #include <errno.h>
 #include <linux/kcmp.h>
@@ -295,3 +297,22 @@ int borrow_thread(struct borrow *borrow, uint32_t tid, struct error *error)
 	borrow->stopped_ns = clock_ns(CLOCK_MONOTONIC) - begin;
 	return result;
 }
+
+#else
+
+#include <errno.h>
+
+/* check.c has refused already. */
+bool borrow_is_candidate(const struct borrow *borrow, uint32_t tid, uint32_t *rank)
+{
+	(void)borrow, (void)tid, (void)rank;
+	return false;
+}
+
+int borrow_thread(struct borrow *borrow, uint32_t tid, struct error *error)
+{
+	(void)borrow, (void)tid;
+	return error_set(error, -ENOSYS, "attaching works on x86-64 only");
+}
+
+#endif

@@ -316,11 +316,12 @@ static int put_ops(struct inference *run)
 	if (!line)
 		return -ENOMEM;
 	device->inferred = model->inferred = model->has_timeline = true;
-	length =
-	    snprintf(text, sizeof(text),
-	             "the GPU timeline of process %u is inferred from its CUDA calls: only idle time that is "
-	             "certain counts, from the return of a synchronisation to the next submission",
-	             process->pid);
+	length = snprintf(
+	    text, sizeof(text),
+	    "the GPU timeline of process %u is inferred from its CUDA calls, all of which are taken to be "
+	    "for one GPU: only idle time that is certain counts, from the return of a synchronisation to "
+	    "the next submission",
+	    process->pid);
 	*line = model_add_string(model, text, length);
 	return *line == MODEL_NONE ? -ENOMEM : 0;
 }

@@ -61,8 +61,8 @@ static int choose_steps(struct analysis_options *chosen, const struct model *mod
 	return rc;
 }
 
-int choose_part(struct analysis_options *chosen, const struct model *model,
-                const struct session_report_options *options, struct error *error)
+static int choose_part(struct analysis_options *chosen, const struct model *model,
+                       const struct session_report_options *options, struct error *error)
 {
 	if (options->steps.given)
 		return choose_steps(chosen, model, &options->steps, error);
@@ -132,6 +132,16 @@ static int print_html(const char *path, const struct table_source *source, const
 	return err;
 }
 
+int load_part(struct model *model, struct analysis_options *chosen, const char *path,
+              const struct session_report_options *options, struct error *error)
+{
+	int err = load_model(model, path, error);
+
+	if (!err && options->pid)
+		err = model_keep_process(model, options->pid, error);
+	return err ? err : choose_part(chosen, model, options, error);
+}
+
 int session_report_print(const char *path, const struct session_report_options *options, struct error *error)
 {
 	struct analysis_options chosen = {.device = options->device,
@@ -142,11 +152,7 @@ int session_report_print(const char *path, const struct session_report_options *
 	struct model model = {0};
 	int err;
 
-	err = load_model(&model, path, error);
-	if (!err && options->pid)
-		err = model_keep_process(&model, options->pid, error);
-	if (!err)
-		err = choose_part(&chosen, &model, options, error);
+	err = load_part(&model, &chosen, path, options, error);
 	if (!err)
 		err = analysis_run(&analysis, &model, &chosen, error);
 	if (!err)

@@ -36,9 +36,11 @@ struct session_report_options {
 int choose_window(struct analysis_options *chosen, const struct model *model, const struct window *window,
                   const char *option, struct error *error);
 
-/* The same by options->window or options->steps, of which one at most is given. */
-int choose_part(struct analysis_options *chosen, const struct model *model,
-                const struct session_report_options *options, struct error *error);
+/* Loads what a report is about: the file's model, only options->pid of it if that is given, and in `chosen`
+ * the part that options->window or options->steps name, of which one at most is given. Returns 0 or a
+ * negative errno with `error`; the model is to be freed in either case. */
+int load_part(struct model *model, struct analysis_options *chosen, const char *path,
+              const struct session_report_options *options, struct error *error);
 
 /* Returns 0 or a negative errno with `error` filled in. */
 int session_report_print(const char *path, const struct session_report_options *options, struct error *error);

@@ -72,11 +72,7 @@ int tables_report_print(const char *path, const struct session_report_options *o
 	struct model model = {0};
 	int err;
 
-	err = load_model(&model, path, error);
-	if (!err && options->pid)
-		err = model_keep_process(&model, options->pid, error);
-	if (!err)
-		err = choose_part(&chosen, &model, options, error);
+	err = load_part(&model, &chosen, path, options, error);
 	source = table_source_of(&model, &chosen);
 	if (!err && options->device >= 0 && source.device == MODEL_NONE)
 		err = error_set(error, -EINVAL, "the session has no GPU %d: it has %zu", options->device,

@@ -207,15 +207,17 @@ static void tell(struct discover *discover, struct discovered *process)
 	discover->options.found(discover->options.context, process, again);
 }
 
-static void see_start(struct discover *discover, struct known *known)
+/* True if it was found to have started CUDA just now, and that was told. */
+static bool see_start(struct discover *discover, struct known *known)
 {
 	struct discovered *process = known->cuda;
 
 	if (process->started || !(known->called || cuda_started(discover, known->pid)))
-		return;
+		return false;
 	process->started = true;
 	discover->started++;
 	tell(discover, process);
+	return true;
 }
 
 /* Its mappings have changed: does it use CUDA, or more of it? */
@@ -251,13 +253,8 @@ static void look_at(struct discover *discover, struct known *known)
 	earlier = process->library_count;
 	memcpy(process->libraries, libraries, count * sizeof(*libraries));
 	process->library_count = count;
-	if (!process->started && (known->called || cuda_started(discover, known->pid))) {
-		process->started = true;
-		discover->started++;
+	if (!see_start(discover, known) && count > earlier)
 		tell(discover, process);
-	} else if (count > earlier) {
-		tell(discover, process);
-	}
 }
 
 /* ---- all processes ---- */

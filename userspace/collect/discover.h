@@ -6,7 +6,7 @@
  *
  * It reads /proc now and then. Of each process that is one small file; the mappings are read only where the
  * size of the address space has changed since, and of one process at most every MAPS_PERIOD_NS (discover.c).
- * With 300 processes a look takes some 3 ms. What comes and goes between two looks is told by others, if at
+ * What comes and goes between two looks is told by others, if at
  * all: discover_look.
  *
  * The kernel is believed, the processes are not: names and files are theirs. One thread only.

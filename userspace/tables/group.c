@@ -161,21 +161,27 @@ int put_figures(struct table *table, const struct group_figures *figures)
 	           : 0;
 }
 
+int put_group(struct table *table, struct group *group, uint64_t all)
+{
+	struct group_figures figures;
+
+	group_measure(group, &figures);
+	return put_real(table, all ? (double)figures.total / (double)all : 0) || put_figures(table, &figures)
+	           ? -ENOMEM
+	           : 0;
+}
+
 int fill_by_time(struct table *table, struct groups *groups, bool with_style)
 {
 	uint64_t all = groups_total(groups);
 	int rc = groups->failed ? -ENOMEM : 0;
-	struct group_figures figures;
 	struct group *group;
 
 	groups_sort(groups);
 	array_for_each (group, groups) {
 		if (rc)
 			break;
-		group_measure(group, &figures);
-		rc = put_real(table, all ? (double)figures.total / (double)all : 0);
-		if (!rc)
-			rc = put_figures(table, &figures);
+		rc = put_group(table, group, all);
 		if (!rc && with_style)
 			rc = put_text(table, group->style);
 		if (!rc)

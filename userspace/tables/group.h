@@ -57,6 +57,8 @@ int put_number(struct table *table, uint64_t number);
 int put_real(struct table *table, double real);
 /* total, count, mean, median, least, most, deviation: seven cells, in nsys' order. */
 int put_figures(struct table *table, const struct group_figures *figures);
+/* The group's share of `all` and its figures: eight cells. Sorts its values. */
+int put_group(struct table *table, struct group *group, uint64_t all);
 
 /* Fill in the rows. */
 int fill_kernels(struct table *table, const struct table_source *source);

@@ -103,7 +103,6 @@ int fill_off_cpu(struct table *table, const struct table_source *source)
 {
 	const struct model *model = source->model;
 	struct off_cpu off = {.source = source, .table = table};
-	struct group_figures figures;
 	struct group *group;
 	uint64_t all;
 	int rc = 0;
@@ -117,10 +116,7 @@ int fill_off_cpu(struct table *table, const struct table_source *source)
 	array_for_each (group, &off.groups) {
 		if (rc)
 			break;
-		group_measure(group, &figures);
-		rc = put_real(table, all ? (double)figures.total / (double)all : 0);
-		if (!rc)
-			rc = put_figures(table, &figures);
+		rc = put_group(table, group, all);
 		if (!rc)
 			rc = put_number(table, group->extra);
 		if (!rc)

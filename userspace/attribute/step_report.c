@@ -170,7 +170,7 @@ static uint64_t length_of(const struct step_figures *step)
 /* Median and usual spread of all but warm-up, and from them what is slow. */
 static int find_slow(struct step_report *report)
 {
-	size_t count = report->steps.count - report->warm_up;
+	size_t count = report->steps.count - report->warm_up, middle = count / 2;
 	uint64_t *values = calloc(count, sizeof(*values)), spread, sum = 0;
 	struct step_figures *step;
 
@@ -180,13 +180,13 @@ static int find_slow(struct step_report *report)
 		values[i] = length_of(&report->steps.items[report->warm_up + i]);
 	qsort_items(values, count, sizeof(*values), compare_unsigned);
 	report->least_ns = values[0];
-	report->median_ns = values[count / 2];
+	report->median_ns = values[middle];
 	report->most_ns = values[count - 1];
 	for (size_t i = 0; i < count; i++)
 		values[i] = values[i] > report->median_ns ? values[i] - report->median_ns
 		                                          : report->median_ns - values[i];
 	qsort_items(values, count, sizeof(*values), compare_unsigned);
-	spread = (uint64_t)(SPREAD_FACTOR * MAD_TO_SIGMA * (double)values[count / 2]);
+	spread = (uint64_t)(SPREAD_FACTOR * MAD_TO_SIGMA * (double)values[middle]);
 	report->slow_ns = report->median_ns + later(spread, report->median_ns / LEAST_PART);
 	free(values);
 	array_for_each (step, &report->steps) {

@@ -82,7 +82,7 @@ static uint32_t locations_line(const uint8_t *table, size_t length, int64_t line
 		} else if (kind >= 10 && kind <= 12) {
 			line += kind - 10;
 		}
-		covered += ((first & 7) + 1) * CODE_UNIT;
+		covered += (size_t)((first & 7) + 1) * CODE_UNIT;
 		if (offset < covered)
 			return kind == 15 ? 0 : as_line(line); /* 15: no location */
 		while (at < length && !(table[at] & 128))

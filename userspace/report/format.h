@@ -70,7 +70,7 @@ char *format_json_text(const char *text, size_t limit);
  * "about 2.0 s (67 %)", "1.2 s to 2.0 s (up to 67 %)" or, where low is 0, "at most 2.0 s (67 %)": time to
  * gain and the share of `window_ns` that it is. Returns `buffer`, of FORMAT_GAIN bytes.
  */
-#define FORMAT_GAIN (4 * FORMAT_FIGURE)
+#define FORMAT_GAIN ((size_t)4 * FORMAT_FIGURE)
 const char *format_gain(char *buffer, uint64_t low_ns, uint64_t high_ns, uint64_t window_ns);
 
 #endif

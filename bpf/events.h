@@ -18,6 +18,7 @@
 
 #define WIRE_COMM_LEN     16
 #define WIRE_FILENAME_LEN 128
+#define WIRE_CMDLINE_LEN  256 /* of a program that is executed; the whole may be longer */
 #define WIRE_SYSCALL_ARGS 4
 #define WIRE_STACK_DEPTH  32    /* frames kept of a kernel stack */
 #define WIRE_STACK_BYTES  32768 /* at most this much memory of a user stack is copied */
@@ -73,7 +74,8 @@ struct wire_offcpu {
 	__u32 prev_tid;              /* thread that left the CPU to it at in_ns (0 idle) */
 	__s32 syscall;       /* number of the system call it was in, WIRE_NO_SYSCALL if none (fault, user) */
 	__s32 waker_syscall; /* the same for the waker */
-	__u64 args[WIRE_SYSCALL_ARGS]; /* first arguments of that system call */
+	/* First arguments of that system call. Without one, args[0] is the address of the last page fault. */
+	__u64 args[WIRE_SYSCALL_ARGS];
 	__u64 waker_args[2];
 	/*
 	 * Identity of the file behind args[0], 0 if unknown or not a file: inode number; for files without an
@@ -81,7 +83,9 @@ struct wire_offcpu {
 	 * it has just one.
 	 */
 	__u64 object;
-	__u64 file;         /* key of a struct wire_file that came before, 0 none */
+	__u64 file;  /* key of a struct wire_file that came before, 0 none; without a system call: what is
+	                mapped at args[0] */
+	__u64 ready; /* the same for what ended a wait for several files (epoll, poll, select), 0 not known */
 	__u64 waker_object; /* the same as `object` for the waker; for a Unix socket the inode of its peer,
 	                       where the bytes go */
 	__s32 kstack, waker_kstack; /* ids in the stack maps, WIRE_NO_STACK if none */
@@ -168,9 +172,11 @@ enum wire_file_kind {
 	WIRE_FILE_INET6 = 4,
 };
 
-#define WIRE_FILE_CUT  (1u << 0) /* there are more folders around it */
-#define WIRE_FILE_BARE (1u << 1) /* it is in no folder */
+#define WIRE_FILE_CUT   (1u << 0) /* there are more folders around it */
+#define WIRE_FILE_BARE  (1u << 1) /* it is in no folder */
+#define WIRE_FILE_BOUND (1u << 2) /* the Unix socket itself has the path, not the one at its other end */
 
+#define WIRE_DEVICE_LEN 32
 #define WIRE_FILE_PARTS 12
 #define WIRE_FILE_PART  80
 
@@ -180,13 +186,18 @@ struct wire_file {
 	struct wire_header header;
 	__u64 key;
 	__u8 address[16];
+	char device[WIRE_DEVICE_LEN]; /* what its file system is on, as the kernel calls it ("sda1", "tmpfs")
+	                               */
+	__u32 peer; /* process that connected a Unix socket or, if that has no path, listens; 0 not known */
+	__u32 pad2;
 	__u16 port;
 	__u16 pad;
 	__u32 kind; /* enum wire_file_kind */
 	__u32 part_count;
 	__u32 flags; /* WIRE_FILE_* */
-	char parts[WIRE_FILE_PARTS]
-	          [WIRE_FILE_PART]; /* name, then its folders outwards; NUL-terminated, cut to fit */
+	/* Name, then its folders outwards; NUL-terminated, cut to fit. Of a Unix socket: its path, if it has
+	 * one. */
+	char parts[WIRE_FILE_PARTS][WIRE_FILE_PART];
 };
 
 /* Where a version of CPython keeps the frames of its threads: offsets in its structs. Value of a BPF map. */
@@ -223,6 +234,9 @@ struct wire_exec {
 	__u32 tgid, tid;
 	char comm[WIRE_COMM_LEN];
 	char filename[WIRE_FILENAME_LEN]; /* NUL-terminated, cut to fit */
+	__u32 cmdline_bytes;              /* 0: it could not be read */
+	__u32 pad;
+	char cmdline[WIRE_CMDLINE_LEN]; /* arguments, each ended by NUL, cut to fit */
 };
 
 struct wire_exit {
@@ -272,15 +286,15 @@ enum wire_loss {
 };
 
 _Static_assert(sizeof(struct wire_header) == 8, "wire_header");
-_Static_assert(sizeof(struct wire_offcpu) == 176, "wire_offcpu");
+_Static_assert(sizeof(struct wire_offcpu) == 184, "wire_offcpu");
 _Static_assert(sizeof(struct wire_sample) == 56, "wire_sample");
 _Static_assert(sizeof(struct wire_stack) == 72, "wire_stack");
 _Static_assert(sizeof(struct wire_python_frame) == 16, "wire_python_frame");
-_Static_assert(sizeof(struct wire_file) == 1008, "wire_file");
+_Static_assert(sizeof(struct wire_file) == 1048, "wire_file");
 _Static_assert(sizeof(struct wire_python) == 56, "wire_python");
 _Static_assert(sizeof(struct wire_task) == 40, "wire_task");
 _Static_assert(sizeof(struct wire_fork) == 48, "wire_fork");
-_Static_assert(sizeof(struct wire_exec) == 168, "wire_exec");
+_Static_assert(sizeof(struct wire_exec) == 432, "wire_exec");
 _Static_assert(sizeof(struct wire_exit) == 40, "wire_exit");
 _Static_assert(sizeof(struct wire_call) == 56, "wire_call");
 _Static_assert(sizeof(struct wire_caller) == 48, "wire_caller");

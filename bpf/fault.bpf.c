@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Page faults of tracked threads, counted: the next record of the thread tells how many there were. A fault
- * that blocks shows as an off-CPU interval without a system call, with its reason in the kernel stack.
+ * that blocks shows as an off-CPU interval without a system call, with its reason in the kernel stack, and
+ * the address that is kept here.
  */
 #include "common.bpf.h"
 
 SEC("tp_btf/page_fault_user")
-int user_fault(__u64 *context __attribute__((unused)))
+int user_fault(__u64 *context)
 {
 	struct thread_state *thread = thread_find(bpf_get_current_task_btf());
 
-	if (thread)
+	if (thread) {
 		__sync_fetch_and_add(&thread->faults, 1);
+		thread->fault_address = context[0];
+	}
 	return 0;
 }
 

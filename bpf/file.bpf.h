@@ -90,6 +90,32 @@ static __always_inline void file_path(struct file *file, struct wire_file *recor
 	}
 }
 
+/*
+ * A connected Unix socket: the path that it or the one at its other end is bound to (clients have none of
+ * their own), and the process that the kernel noted when they were connected. Of a pair made by socketpair,
+ * which has no path, that is only the one that made it.
+ */
+static __always_inline void unix_peer(struct unix_sock *sock, struct wire_file *record)
+{
+	struct unix_address *address = BPF_CORE_READ(sock, addr);
+	struct unix_sock *peer = (struct unix_sock *)BPF_CORE_READ(sock, peer);
+	struct pid *pid = BPF_CORE_READ((struct sock *)sock, sk_peer_pid);
+
+	if (address)
+		record->flags |= WIRE_FILE_BOUND;
+	else if (peer)
+		address = BPF_CORE_READ(peer, addr);
+	if (!address || BPF_CORE_READ(address, len) <= (int)sizeof(__u16))
+		return;
+	bpf_probe_read_kernel_str(record->parts[0], WIRE_FILE_PART, &address->name[0].sun_path);
+	record->part_count = 1;
+	if (!peer || !pid)
+		return;
+	record->peer = BPF_CORE_READ(pid, numbers[0].nr);
+	if (settings.pid_namespace)
+		record->peer = visible_id(pid, record->peer);
+}
+
 static __always_inline void socket_peer(struct file *file, struct wire_file *record)
 {
 	struct socket *socket = BPF_CORE_READ(file, private_data);
@@ -98,6 +124,8 @@ static __always_inline void socket_peer(struct file *file, struct wire_file *rec
 
 	if (family == FAMILY_UNIX) {
 		record->kind = WIRE_FILE_UNIX;
+		if (bpf_core_field_exists(struct unix_sock, peer))
+			unix_peer((struct unix_sock *)sock, record);
 	} else if (family == FAMILY_INET) {
 		record->kind = WIRE_FILE_INET;
 		BPF_CORE_READ_INTO((__u32 *)record->address, sock, __sk_common.skc_daddr);
@@ -130,6 +158,9 @@ __noinline int file_name(__u64 file_address, __u64 key, __u64 magic)
 	record->part_count = 0;
 	record->port = 0;
 	record->pad = 0;
+	record->peer = record->pad2 = 0;
+	bpf_probe_read_kernel_str(record->device, sizeof(record->device),
+	                          BPF_CORE_READ(file, f_inode, i_sb, s_id));
 	__builtin_memset(record->address, 0, sizeof(record->address));
 	if (magic == PIPEFS_MAGIC)
 		record->kind = WIRE_FILE_PIPE;
@@ -149,6 +180,16 @@ static __always_inline __u64 file_key(struct file *file)
 	__u64 generation = BPF_CORE_READ(file, f_inode, i_generation);
 
 	return (number * 0x9e3779b97f4a7c15ULL) ^ (device << 32 | generation) * 0xc2b2ae3d27d4eb4fULL;
+}
+
+/* Key of a file, which is named if it was not before. */
+static __always_inline __u64 file_named(struct file *file)
+{
+	unsigned long magic = BPF_CORE_READ(file, f_inode, i_sb, s_magic);
+	__u64 key = magic == ANON_INODE_MAGIC ? (__u64)BPF_CORE_READ(file, f_op) : file_key(file);
+
+	file_name((__u64)file, key, magic);
+	return key;
 }
 
 /*
@@ -172,35 +213,72 @@ static __always_inline __u64 file_object(struct task_struct *task, __u32 fd, boo
 	if (magic == ANON_INODE_MAGIC) {
 		/* These share one inode, and have a name that tells no more than their type. */
 		private = (__u64)BPF_CORE_READ(file, private_data);
-		if (key) {
-			*key = (__u64)BPF_CORE_READ(file, f_op);
-			file_name((__u64)file, *key, magic);
-		}
+		if (key)
+			*key = file_named(file);
 		return private ?: (__u64)file;
 	}
-	if (key) {
-		*key = file_key(file);
-		file_name((__u64)file, *key, magic);
-	}
+	if (key)
+		*key = file_named(file);
 	if (peer && magic == SOCKFS_MAGIC)
 		return peer_number(file);
 	return inode_number(file);
+}
+
+static long area_seen(struct task_struct *task __attribute__((unused)), struct vm_area_struct *area,
+                      struct file **file)
+{
+	*file = BPF_CORE_READ(area, vm_file);
+	return 0;
+}
+
+/* Key of the file that is mapped at an address of the current task, 0 if there is none or it cannot be told.
+ */
+static __always_inline __u64 mapped_file(struct task_struct *task, __u64 address)
+{
+	struct file *file = NULL;
+
+	if (!bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_find_vma))
+		return 0;
+	/* Fails where the mappings are being changed. */
+	if (bpf_find_vma(task, address, area_seen, &file, 0) || !file)
+		return 0;
+	return file_named(file);
+}
+
+/* Key of the first file that is ready in the epoll of a wait that is just over, 0 if it cannot be told. */
+static __always_inline __u64 epoll_ready(struct eventpoll *epoll)
+{
+	struct list_head *first = BPF_CORE_READ(epoll, rdllist.next);
+	struct epitem *item = (void *)first - bpf_core_field_offset(struct epitem, rdllink);
+	struct file *file;
+
+	if (!first || (void *)first == (void *)epoll + bpf_core_field_offset(struct eventpoll, rdllist))
+		return 0;
+	file = BPF_CORE_READ(item, ffd.file);
+	return file ? file_named(file) : 0;
+}
+
+static __always_inline enum syscall_kind syscall_kind(__s32 number)
+{
+	__u32 index = number;
+
+	if (index >= SETTINGS_SYSCALLS)
+		return SYSCALL_OTHER;
+	/* Bounded once more where it is used: the verifier forgets a bound over a spill. */
+	asm volatile("" : "+r"(index));
+	index &= SETTINGS_SYSCALLS - 1;
+	return settings.syscall_kinds[index];
 }
 
 /* Identity of the file that a system call of the current task is about. */
 static __always_inline __u64 syscall_object(struct task_struct *task, __s32 number, const __u64 *args,
                                             bool peer, __u64 *key)
 {
-	__u32 index = number;
 	__s32 fd = args[0];
 
-	if (index >= SETTINGS_SYSCALLS)
-		return 0;
-	/* Bounded once more where it is used: the verifier forgets a bound over a spill. */
-	asm volatile("" : "+r"(index));
-	index &= SETTINGS_SYSCALLS - 1;
-	switch (settings.syscall_kinds[index]) {
+	switch (syscall_kind(number)) {
 	case SYSCALL_FD:
+	case SYSCALL_EPOLL:
 		return file_object(task, fd, peer, key);
 	case SYSCALL_POLL:
 		/* Only of one descriptor can be said what the wait is about. */

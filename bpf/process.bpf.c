@@ -89,6 +89,20 @@ static __always_inline void record_exit(struct thread_state *thread, __u32 tgid,
 	record_submit(record);
 }
 
+/* The arguments lie on the new program's stack and were written just now. */
+static __always_inline void command_line(struct wire_exec *record, struct task_struct *task)
+{
+	__u64 start = BPF_CORE_READ(task, mm, arg_start), end = BPF_CORE_READ(task, mm, arg_end);
+	__u64 bytes = end > start ? end - start : 0;
+
+	if (bytes > WIRE_CMDLINE_LEN)
+		bytes = WIRE_CMDLINE_LEN;
+	asm volatile("" : "+r"(bytes));
+	if (bytes > WIRE_CMDLINE_LEN || bpf_probe_read_user(record->cmdline, bytes, (void *)start))
+		bytes = 0;
+	record->cmdline_bytes = bytes;
+}
+
 SEC("tp_btf/sched_process_exec")
 int process_executed(__u64 *context)
 {
@@ -117,6 +131,8 @@ int process_executed(__u64 *context)
 	record->tid = tid;
 	bpf_probe_read_kernel_str(record->comm, sizeof(record->comm), task->comm);
 	bpf_probe_read_kernel_str(record->filename, sizeof(record->filename), program->filename);
+	record->pad = 0;
+	command_line(record, task);
 	record_submit(record);
 	return 0;
 }

@@ -32,6 +32,13 @@ static __always_inline bool task_throttled(struct task_struct *task)
 	       task->se.cfs_rq->throttle_count > 0;
 }
 
+/* Outside of system calls a thread blocks in page faults, mostly: what it touched. */
+static __always_inline void fault_object(struct thread_state *thread, struct task_struct *task)
+{
+	thread->args[0] = thread->fault_address;
+	thread->file = mapped_file(task, thread->fault_address);
+}
+
 static __always_inline void interval_open(void *context, struct thread_state *thread,
                                           struct task_struct *task, struct task_struct *next, bool runnable,
                                           __u32 state, __u64 now)
@@ -44,7 +51,7 @@ static __always_inline void interval_open(void *context, struct thread_state *th
 	thread->next_tid = task_tid(next);
 	thread->out_cpu = bpf_get_smp_processor_id();
 	thread->syscall = task_syscall(task, thread->args);
-	thread->object = thread->file = 0;
+	thread->object = thread->file = thread->ready = 0;
 	if (runnable) {
 		/* It was interrupted anywhere: its stack says nothing about a wait. */
 		thread->flags = WIRE_OFFCPU_PREEMPTED | (task_throttled(task) ? WIRE_OFFCPU_THROTTLED : 0);
@@ -57,6 +64,8 @@ static __always_inline void interval_open(void *context, struct thread_state *th
 	stack_take(thread, task, STACKS_OFFCPU, now);
 	if (thread->syscall >= 0)
 		thread->object = syscall_object(task, thread->syscall, thread->args, false, &thread->file);
+	else if (thread->fault_address)
+		fault_object(thread, task);
 }
 
 /* Sends the interval [thread->out_ns, end]. */
@@ -82,6 +91,7 @@ static __always_inline void interval_record(struct thread_state *thread, struct 
 	record->waker_args[0] = record->waker_args[1] = 0;
 	record->object = thread->object;
 	record->file = thread->file;
+	record->ready = thread->ready;
 	record->waker_object = 0;
 	record->kstack = thread->kstack;
 	record->waker_kstack = WIRE_NO_STACK;
@@ -115,6 +125,8 @@ static __always_inline void interval_close(struct thread_state *thread, struct t
 		thread->seq++;
 		thread_name(thread, task, now);
 		task_name(prev, now);
+		if (thread->object && syscall_kind(thread->syscall) == SYSCALL_EPOLL)
+			thread->ready = epoll_ready((struct eventpoll *)thread->object);
 		interval_record(thread, task, task_tid(prev), 0, now);
 	}
 	thread->out_ns = 0;
@@ -206,7 +218,9 @@ int sched_wakes(__u64 *context)
 	struct task_struct *task = (struct task_struct *)context[0], *waker;
 	struct thread_state *thread = thread_find(task);
 	__u64 args[WIRE_SYSCALL_ARGS], now, blocked;
+	enum syscall_kind kind;
 	__s32 number;
+	bool several;
 
 	if (!thread || thread->woken)
 		return 0;
@@ -223,7 +237,10 @@ int sched_wakes(__u64 *context)
 	thread->waker_syscall = number;
 	thread->waker_args[0] = args[0];
 	thread->waker_args[1] = args[1];
-	thread->waker_object = number >= 0 ? syscall_object(waker, number, args, true, NULL) : 0;
+	kind = syscall_kind(thread->syscall);
+	several = !thread->object && (kind == SYSCALL_POLL || kind == SYSCALL_SELECT);
+	thread->waker_object =
+	    number >= 0 ? syscall_object(waker, number, args, true, several ? &thread->ready : NULL) : 0;
 	/* The stack is what costs. A wait too short to be recorded is not worth it, whatever follows it. */
 	blocked = thread->out_ns ? now - thread->out_ns : 0;
 	thread->waker_kstack = blocked >= settings.min_offcpu_ns ? kernel_stack(context) : WIRE_NO_STACK;

@@ -47,6 +47,10 @@ enum bpf_map_type {
 	BPF_MAP_TYPE_TASK_STORAGE = 29,
 };
 
+enum bpf_func_id {
+	BPF_FUNC_find_vma = 180, /* since 5.17 */
+};
+
 enum {
 	BPF_ANY = 0,
 	BPF_NOEXIST = 1,
@@ -159,6 +163,7 @@ struct pid {
 
 struct super_block {
 	u32 s_dev;
+	char s_id[32];
 	unsigned long s_magic;
 };
 
@@ -211,6 +216,29 @@ struct files_struct {
 
 struct mm_struct {
 	unsigned long start_stack;
+	unsigned long arg_start;
+	unsigned long arg_end;
+};
+
+struct vm_area_struct {
+	struct file *vm_file;
+};
+
+struct list_head {
+	struct list_head *next;
+};
+
+struct epoll_filefd {
+	struct file *file;
+};
+
+struct epitem {
+	struct list_head rdllink;
+	struct epoll_filefd ffd;
+};
+
+struct eventpoll {
+	struct list_head rdllist;
 };
 
 struct task_struct {
@@ -256,6 +284,7 @@ struct sock_common {
 
 struct sock {
 	struct sock_common __sk_common;
+	struct pid *sk_peer_pid;
 	struct socket *sk_socket;
 };
 
@@ -264,7 +293,17 @@ struct socket {
 	struct sock *sk;
 };
 
+struct sockaddr_un {
+	char sun_path[108];
+};
+
+struct unix_address {
+	int len;
+	struct sockaddr_un name[];
+};
+
 struct unix_sock {
+	struct unix_address *addr;
 	struct sock *peer;
 };
 

@@ -199,7 +199,7 @@ def test_kernel_that_refuses_user_stacks(ctx):
 
 
 OBJECTS = """
-import os, socket, sys, threading, time
+import ctypes, mmap, os, resource, select, socket, subprocess, sys, threading, time
 
 def later(function, *args):
     def run():
@@ -219,8 +219,63 @@ far = socket.create_connection(near.getsockname())
 accepted, _ = near.accept()
 later(accepted.send, b"x")
 far.recv(1)
-print(near.getsockname()[1], os.getpid())
+
+# Of several: which one became ready.
+os.mkfifo("chosen")
+chosen = os.open("chosen", os.O_RDWR)
+epoll = select.epoll()
+for descriptor in reader, chosen:
+    epoll.register(descriptor, select.EPOLLIN)
+later(os.write, chosen, b"x")
+epoll.poll(10)
+os.read(chosen, 1)
+os.mkfifo("polled")
+polled = os.open("polled", os.O_RDWR)
+later(os.write, polled, b"x")
+select.select([reader, polled], [], [], 10)
+poll = select.poll()
+for descriptor in reader, polled:
+    poll.register(descriptor, select.POLLIN)
+os.read(polled, 1)
+later(os.write, polled, b"x")
+poll.poll(10000)
+
+server = socket.socket(socket.AF_UNIX)
+server.bind("served")
+server.listen()
+client = socket.socket(socket.AF_UNIX)
+client.connect("served")
+accepted, _ = server.accept()
+later(accepted.send, b"x")
+client.recv(1)
+later(client.send, b"x")
+accepted.recv(1)
+
+# A file that is in memory only until it is told that nobody needs it: touching it goes to the disk.
+faults = 0
+with open("mapped", "wb") as file:
+    file.write(os.urandom(1 << 20))
+    file.flush()
+    os.fsync(file.fileno())
+file = open("mapped", "rb")
+memory = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
+for attempt in range(20):
+    memory.madvise(mmap.MADV_DONTNEED)
+    os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_majflt
+    memory[attempt * 40960]
+    faults += resource.getrusage(resource.RUSAGE_SELF).ru_majflt - before
+
+subprocess.run(["/bin/true", "of a short life"], check=True)
+print(near.getsockname()[1], os.getpid(), faults)
 """
+
+
+def named_waits(ctx, pid):
+    """What the waits of a main thread are said to be for, with the device."""
+    dump = ctx.run(ctx.whyidle, "dump", ctx.path("session.whyidle"))
+    waits = [line for line in dump.out.splitlines() if line.startswith("offcpu ") and f" tid={pid} " in line]
+    return [match.groups() for match in (re.search(r'path="([^"]*)" device=(\S+)', line) for line in waits) if match]
 
 
 @limit(60)
@@ -229,9 +284,26 @@ def test_what_a_wait_is_for(ctx):
     """Pipes, files and peers have their names, also once their descriptors are closed."""
     done = ctx.record("python3", "-c", OBJECTS, options=("-q", "--no-report"))
     assert done.status == 0, done
-    port, pid = done.out.split()
-    dump = ctx.run(ctx.whyidle, "dump", ctx.path("session.whyidle"))
-    waits = [line for line in dump.out.splitlines() if line.startswith("offcpu ") and f" tid={pid} " in line]
-    named = [re.search(r'path="([^"]*)"', line).group(1) for line in waits if 'path="' in line]
-    for name in "pipe", ctx.path("named"), f"127.0.0.1:{port}":
+    port, pid, faults = done.out.split()
+    named = dict(named_waits(ctx, pid))
+    for name in ("pipe", ctx.path("named"), f"127.0.0.1:{port}", ctx.path("chosen"), ctx.path("polled"),
+                 f"Unix socket served, served by python3 ({pid})", f"Unix socket served, connected by python3 ({pid})"):
         assert name in named, f"{name} is not among {named}"
+    if int(faults):
+        assert ctx.path("mapped") in named, f"{faults} major faults, but no file among {named}"
+        assert named[ctx.path("mapped")] != "-", "the file system has no device"
+    dump = ctx.run(ctx.whyidle, "dump", ctx.path("session.whyidle")).out
+    assert re.search(r'^exec .* cmdline="/bin/true of a short life"', dump, re.MULTILINE), "no command line of the child"
+    return f"{faults} major faults"
+
+
+@limit(60)
+@needs("bpf")
+def test_name_of_a_lock(ctx):
+    """A lock that is a variable has its name."""
+    done = ctx.record(ctx.sim("lock_wait"), "--seconds", "1", options=("-q", "--no-report"))
+    assert done.status == 0, done
+    gpu, = ctx.report()["gpus"]
+    lock = next(cause for cause in gpu["causes"] if cause_key(cause) == "wait.lock@launcher")
+    assert lock["detail"]["path"] == "log_lock (lock_wait)", lock
+    assert re.fullmatch("futex 0x[0-9a-f]+", lock["detail"]["lock"]), lock

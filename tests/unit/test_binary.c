@@ -57,6 +57,23 @@ Test(binary, names)
 	check_names("names.so", true);
 }
 
+Test(binary, variables)
+{
+	struct binary *binary = binary_open(open_fixture("names.so"));
+	uint64_t counter = binary_symbol(binary, "fixture_counter");
+	uint64_t room = binary_symbol(binary, "fixture_room"),
+	         code = binary_symbol(binary, "fixture_exported");
+
+	cr_assert_str_eq(binary_object(binary, counter), "fixture_counter");
+	cr_assert_str_eq(binary_object(binary, room + 16000), "fixture_room");
+	cr_assert_null(binary_object(binary, code));
+	cr_assert_null(binary_function(binary, counter));
+	cr_assert(binary_in_memory(binary, counter) && binary_in_memory(binary, room + 16000));
+	cr_assert(!binary_in_memory(binary, code), "nobody can write there");
+	cr_assert(!binary_in_memory(binary, room + (1 << 20)));
+	binary_free(binary);
+}
+
 /* What a stripped file does not tell stays unknown: the next best symbol would be a wrong name. */
 Test(binary, stripped)
 {

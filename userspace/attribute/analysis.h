@@ -33,7 +33,8 @@ struct cause_thread {
 /* The thing that a cause is about; NULL or 0 where it does not apply. */
 struct cause_detail {
 	const char *syscall;      /* name of the system call, "pread64" */
-	const char *path;         /* file, pipe or peer */
+	const char *path;         /* file, pipe, peer or lock */
+	const char *device;       /* what the file is on, "nvme0n1p2", "overlay" */
 	const char *lock;         /* identity of a lock in words */
 	const char *function;     /* CUDA call or native function */
 	const char *python;       /* "file.py:12 function" */

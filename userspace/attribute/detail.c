@@ -84,12 +84,15 @@ int leaf_describe(struct analysis *analysis, const struct model *model, const st
 	}
 	if (leaf->path)
 		detail->path = model_string(model, leaf->path);
+	if (leaf->device)
+		detail->device = model_string(model, leaf->device);
 	if (leaf->function)
 		detail->function = model_string(model, leaf->function);
 	if (leaf->python)
 		detail->python = model_string(model, leaf->python);
 	if (leaf->lock) {
-		detail->lock = analysis_text(analysis, "futex 0x%" PRIx64, leaf->lock);
+		detail->lock = analysis_text(analysis, "%sfutex 0x%" PRIx64,
+		                             leaf->lock_shared ? "shared " : "", leaf->lock);
 		if (!detail->lock)
 			return -ENOMEM;
 	}

@@ -5,6 +5,7 @@
  */
 #include "attribute/thread_state.h"
 
+#include <linux/futex.h>
 #include <sys/syscall.h>
 
 #include "attribute/detail.h"
@@ -98,6 +99,8 @@ static void emit_blocked(struct walk *walk, struct leaf leaf, const struct offcp
 	leaf.state = LEAF_BLOCKED;
 	leaf.syscall = offcpu->syscall;
 	leaf.path = offcpu->path;
+	if (offcpu->wait == WAIT_KIND_DISK || offcpu->wait == WAIT_KIND_DISK_FAULT)
+		leaf.device = offcpu->device;
 	leaf_take_stack(&leaf, walk->model, offcpu->ustack);
 	walk_emit(walk, leaf);
 }
@@ -217,6 +220,7 @@ static void blame_lock(struct walk *walk, uint32_t index, const struct offcpu *l
 	int turns = 0;
 
 	leaf.lock = last->args[0];
+	leaf.lock_shared = !(last->args[1] & FUTEX_PRIVATE_FLAG);
 	while (turns < LOCK_TURNS) {
 		uint32_t holder = handed->wake == WAKE_KIND_TASK
 		                      ? model_thread_at(walk->model, handed->waker_tid, handed->wake_ns)

@@ -28,11 +28,12 @@ struct leaf {
 	uint32_t thread;
 	uint32_t holder;       /* thread that held the lock or had the CPU, MODEL_NONE */
 	int32_t syscall;       /* -1 none */
-	uint32_t path;         /* string id */
+	uint32_t path, device; /* string ids */
 	uint32_t function;     /* string id of the CUDA call, operator or annotation */
 	uint32_t python;       /* string id of the Python function */
 	uint32_t stack;        /* index of model.stacks: user stack, MODEL_NONE */
 	uint64_t lock;         /* address, 0 none */
+	bool lock_shared;      /* between processes */
 	const uint32_t *chain; /* threads from the launcher to `thread`, `depth` of them */
 	uint32_t depth;
 };

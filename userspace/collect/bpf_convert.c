@@ -2,9 +2,12 @@
 #include "collect/bpf_convert.h"
 
 #include <string.h>
+#include <sys/syscall.h>
 
 #include "bpf/events.h"
 #include "collect/bpf_tasks.h"
+
+#define MIN_NAMED_NS 100000
 
 static const uint16_t wire_sizes[] = {
     [WIRE_OFFCPU] = sizeof(struct wire_offcpu), [WIRE_SAMPLE] = sizeof(struct wire_sample),
@@ -26,6 +29,19 @@ static uint32_t convert_flags(uint32_t flags)
 	       (flags & WIRE_OFFCPU_OPEN ? RECORD_OFFCPU_OPEN : 0) |
 	       (flags & WIRE_OFFCPU_WOKEN ? RECORD_OFFCPU_WOKEN : 0) |
 	       (flags & WIRE_OFFCPU_THROTTLED ? RECORD_OFFCPU_THROTTLED : 0);
+}
+
+/* What a wait is about: for what of several became ready, the file, or where the futex lies. */
+static uint32_t object_name(struct bpf_converter *converter, const struct wire_offcpu *wire)
+{
+	uint32_t name = bpf_files_name(&converter->files, wire->ready);
+
+	if (!name)
+		name = bpf_files_name(&converter->files, wire->file);
+	/* A short wait is not worth a look at where things lie. */
+	if (!name && wire->syscall == SYS_futex && wire->in_ns - wire->out_ns >= MIN_NAMED_NS)
+		name = user_stacks_data_name(converter->user_stacks, wire->tgid, wire->args[0]);
+	return name;
 }
 
 static int convert_offcpu(struct bpf_converter *converter, const struct wire_offcpu *wire,
@@ -53,7 +69,8 @@ static int convert_offcpu(struct bpf_converter *converter, const struct wire_off
 	    .out_cpu = wire->out_cpu,
 	    .in_cpu = wire->in_cpu,
 	    .cpus_allowed = wire->cpus_allowed,
-	    .path = bpf_files_name(&converter->files, wire->file),
+	    .path = object_name(converter, wire),
+	    .device = bpf_files_device(&converter->files, wire->file),
 	};
 	int err;
 
@@ -120,7 +137,8 @@ static int convert_fork(struct bpf_converter *converter, const struct wire_fork 
 
 static int convert_exec(struct bpf_converter *converter, const struct wire_exec *wire, struct error *error)
 {
-	char cmdline[TASKS_CMDLINE];
+	char whole[TASKS_CMDLINE];
+	size_t length = wire->cmdline_bytes < WIRE_CMDLINE_LEN ? wire->cmdline_bytes : 0;
 	struct record_exec record = {
 	    .header = {.type = RECORD_EXEC, .size = sizeof(record)},
 	    .time_ns = wire->time_ns,
@@ -130,11 +148,16 @@ static int convert_exec(struct bpf_converter *converter, const struct wire_exec 
 	    .filename = string_id(converter, wire->filename, sizeof(wire->filename)),
 	};
 
-	/* The process may have gone since, or have executed something else: then this is the later command.
-	 */
 	user_stacks_exec(converter->user_stacks, wire->tgid);
-	bpf_tasks_cmdline(wire->tgid, cmdline);
-	record.cmdline = session_writer_cstring(converter->writer, cmdline);
+	memcpy(whole, wire->cmdline, length);
+	whole[length] = '\0';
+	/* More than the record holds. The process may have gone since, or have executed something else: then
+	 * this is the later command. */
+	if (!length)
+		bpf_tasks_cmdline(wire->tgid, whole);
+	else
+		bpf_tasks_join(whole, length);
+	record.cmdline = session_writer_cstring(converter->writer, whole);
 	return session_writer_put(converter->writer, &record, error);
 }
 

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "collect/process_info.h"
+
 #define TEXT_SIZE (WIRE_FILE_PARTS * (WIRE_FILE_PART + 4) + 16)
 
 /* "/data/train/0001.jpg"; the parts come the other way round, and what is cut off gets an ellipsis. */
@@ -39,6 +41,28 @@ static void peer_text(char *text, size_t size, const struct wire_file *wire)
 		snprintf(text, size, six ? "[%s]:%u" : "%s:%u", address, ntohs(wire->port));
 }
 
+/* "Unix socket /run/data.sock, connected by python3 (1234)"; an abstract address begins with a NUL. */
+static void unix_text(char *text, size_t size, const struct wire_file *wire)
+{
+	const char *path = wire->parts[0],
+	           *how = wire->flags & WIRE_FILE_BOUND ? "connected by" : "served by";
+	char name[64];
+	int used;
+
+	used = snprintf(text, size, "Unix socket");
+	if (!wire->part_count)
+		return;
+	if (*path)
+		used += snprintf(text + used, size - used, " %.*s", WIRE_FILE_PART, path);
+	if (!wire->peer || wire->peer & WIRE_ID_OUTSIDE)
+		return;
+	process_name(wire->peer, name, sizeof(name));
+	if (*name)
+		snprintf(text + used, size - used, ", %s %s (%u)", how, name, wire->peer);
+	else
+		snprintf(text + used, size - used, ", %s process %u", how, wire->peer);
+}
+
 int bpf_files_add(struct bpf_files *files, const struct wire_file *wire, struct session_writer *writer,
                   struct error *error)
 {
@@ -49,7 +73,7 @@ int bpf_files_add(struct bpf_files *files, const struct wire_file *wire, struct 
 		snprintf(text, sizeof(text), "pipe");
 		break;
 	case WIRE_FILE_UNIX:
-		snprintf(text, sizeof(text), "Unix socket");
+		unix_text(text, sizeof(text), wire);
 		break;
 	case WIRE_FILE_INET:
 	case WIRE_FILE_INET6:
@@ -61,6 +85,12 @@ int bpf_files_add(struct bpf_files *files, const struct wire_file *wire, struct 
 	}
 	if (index_map_put(&files->names, wire->key, session_writer_cstring(writer, text)))
 		return error_no_memory(error);
+	if (wire->kind != WIRE_FILE_PATH || wire->flags & WIRE_FILE_BARE)
+		return 0;
+	if (index_map_put(
+	        &files->devices, wire->key,
+	        session_writer_string(writer, wire->device, strnlen(wire->device, sizeof(wire->device)))))
+		return error_no_memory(error);
 	return 0;
 }
 
@@ -71,7 +101,15 @@ uint32_t bpf_files_name(const struct bpf_files *files, uint64_t key)
 	return key && index_map_get(&files->names, key, &id) ? id : 0;
 }
 
+uint32_t bpf_files_device(const struct bpf_files *files, uint64_t key)
+{
+	uint32_t id;
+
+	return key && index_map_get(&files->devices, key, &id) ? id : 0;
+}
+
 void bpf_files_free(struct bpf_files *files)
 {
 	index_map_free(&files->names);
+	index_map_free(&files->devices);
 }

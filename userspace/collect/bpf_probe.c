@@ -88,17 +88,21 @@ static const struct {
     {SYS_vmsplice, SYSCALL_FD},
     {SYS_sendfile, SYSCALL_FD},
     {SYS_copy_file_range, SYSCALL_FD},
-    {SYS_epoll_pwait, SYSCALL_FD},
+    {SYS_epoll_pwait, SYSCALL_EPOLL},
     {SYS_flock, SYSCALL_FD},
     {SYS_fcntl, SYSCALL_FD},
     {SYS_getdents64, SYSCALL_FD},
     {SYS_io_uring_enter, SYSCALL_FD},
     {SYS_ppoll, SYSCALL_POLL},
 #ifdef SYS_epoll_pwait2
-    {SYS_epoll_pwait2, SYSCALL_FD},
+    {SYS_epoll_pwait2, SYSCALL_EPOLL},
 #endif
 #ifdef SYS_epoll_wait
-    {SYS_epoll_wait, SYSCALL_FD},
+    {SYS_epoll_wait, SYSCALL_EPOLL},
+#endif
+    {SYS_pselect6, SYSCALL_SELECT},
+#ifdef SYS_select
+    {SYS_select, SYSCALL_SELECT},
 #endif
 #ifdef SYS_poll
     {SYS_poll, SYSCALL_POLL},

@@ -30,6 +30,16 @@ static size_t read_file(const char *path, char *buffer, size_t size)
 	return length;
 }
 
+void bpf_tasks_join(char *arguments, size_t length)
+{
+	while (length && !arguments[length - 1])
+		length--;
+	for (size_t i = 0; i < length; i++) {
+		if (!arguments[i])
+			arguments[i] = ' ';
+	}
+}
+
 void bpf_tasks_cmdline(uint32_t pid, char cmdline[TASKS_CMDLINE])
 {
 	char path[64];
@@ -37,12 +47,7 @@ void bpf_tasks_cmdline(uint32_t pid, char cmdline[TASKS_CMDLINE])
 
 	snprintf(path, sizeof(path), "/proc/%u/cmdline", pid);
 	length = read_file(path, cmdline, TASKS_CMDLINE);
-	while (length && !cmdline[length - 1])
-		length--;
-	for (size_t i = 0; i < length; i++) {
-		if (!cmdline[i])
-			cmdline[i] = ' ';
-	}
+	bpf_tasks_join(cmdline, length);
 }
 
 /* A number of /proc/PID/status, 0 if it is not there. */

@@ -16,6 +16,9 @@
 /* Arguments of a process, separated by spaces, cut to fit; "" if it has gone. */
 void bpf_tasks_cmdline(uint32_t pid, char cmdline[TASKS_CMDLINE]);
 
+/* Puts spaces for the NULs between arguments; a NUL follows the `length` bytes. */
+void bpf_tasks_join(char *arguments, size_t length);
+
 /* The process that a thread or process id belongs to, 0 if there is none. */
 uint32_t bpf_tasks_process(uint32_t id);
 

@@ -41,6 +41,7 @@ struct process_code *process_code_get(struct processes_code *all, uint32_t pid)
 static void forget(struct process_code *process)
 {
 	mapping_list_free(&process->mappings);
+	index_map_free(&process->data_names);
 	perf_map_free(&process->jit);
 	process->read = false;
 	process->read_ns = process->jit_read_ns = 0;
@@ -87,6 +88,7 @@ static void read_mappings(struct process_code *process, uint64_t now_ns)
 		return;
 	if (!mapping_list_read(&list, maps) && list.count) {
 		mapping_list_free(&process->mappings);
+		index_map_free(&process->data_names);
 		process->mappings = list;
 		process->read = true;
 	} else {

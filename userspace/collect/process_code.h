@@ -21,9 +21,10 @@ struct process_code {
 	uint32_t pid;
 	bool read; /* `mappings` was read, perhaps from the parent */
 	struct mapping_list mappings;
-	uint64_t read_ns;     /* when that was tried last */
-	struct perf_map jit;  /* names of generated code that the process itself writes down */
-	uint64_t jit_read_ns; /* when that was tried last, 0 never */
+	uint64_t read_ns;            /* when that was tried last */
+	struct index_map data_names; /* address → string id, as long as `mappings` holds (data_names.h) */
+	struct perf_map jit;         /* names of generated code that the process itself writes down */
+	uint64_t jit_read_ns;        /* when that was tried last, 0 never */
 };
 
 struct code_file {

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "collect/bpf_tasks.h"
+#include "collect/data_names.h"
 #include "symbols/unwind.h"
 
 /* How often a process without an interpreter is looked at: it may still be about to load one. */
@@ -218,6 +219,13 @@ static int python_serial(struct builder *builder, const struct wire_python_frame
 		return error_no_memory(builder->error);
 	record.address = RECORD_FRAME_INTERPRETED | *serial;
 	return session_writer_put(stacks->writer, &record, builder->error);
+}
+
+uint32_t user_stacks_data_name(struct user_stacks *stacks, uint32_t pid, uint64_t address)
+{
+	struct process_code *process = process_code_get(&stacks->code, pid);
+
+	return process ? data_name(&stacks->code, process, address, stacks->writer) : 0;
 }
 
 /* ---- stacks ---- */

@@ -95,6 +95,12 @@ static uint64_t classifier_key(uint32_t stack, int32_t syscall, bool flag)
 	return (uint64_t)stack << 32 | (uint64_t)(flag ? 1 : 0) << 31 | ((uint32_t)syscall & 0x7fffffff);
 }
 
+static bool is_fault(enum wait_kind kind)
+{
+	return kind == WAIT_KIND_DISK_FAULT || kind == WAIT_KIND_FAULT || kind == WAIT_KIND_MMAP_LOCK ||
+	       kind == WAIT_KIND_RECLAIM;
+}
+
 static int classify_offcpu(struct classifier *classifier, struct offcpu *offcpu)
 {
 	const char *names[FRAMES_MAX];
@@ -109,6 +115,10 @@ static int classify_offcpu(struct classifier *classifier, struct offcpu *offcpu)
 			return -ENOMEM;
 	}
 	offcpu->wait = kind;
+	/* Without a system call what is named is what the last page fault touched: was it one that blocked?
+	 */
+	if (offcpu->syscall < 0 && !is_fault(kind))
+		offcpu->path = offcpu->device = 0;
 	if (!offcpu->woken)
 		return 0;
 	key = classifier_key(offcpu->waker_kstack, offcpu->waker_syscall, offcpu->waker_tid != 0);

@@ -32,7 +32,7 @@ struct offcpu {
 	uint32_t kstack, waker_kstack, ustack; /* indices of model.stacks, MODEL_NONE */
 	uint32_t cpus_allowed;
 	uint32_t faults;
-	uint32_t path; /* string id */
+	uint32_t path, device; /* string ids */
 	uint16_t out_cpu, in_cpu;
 	enum wait_kind wait; /* what it was blocked in */
 	enum wake_kind wake; /* what woke it */

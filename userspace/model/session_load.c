@@ -307,6 +307,7 @@ static int load_offcpu(struct loader *loader, const struct record_offcpu *record
 	    .cpus_allowed = record->cpus_allowed,
 	    .faults = record->faults,
 	    .path = load_string_id(loader, record->path),
+	    .device = load_string_id(loader, record->device),
 	    .out_cpu = record->out_cpu,
 	    .in_cpu = record->in_cpu,
 	    .preempted = record->flags & RECORD_OFFCPU_PREEMPTED,

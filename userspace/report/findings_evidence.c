@@ -137,6 +137,7 @@ static int evidence_detail(struct finding *finding, const struct cause *cause)
 	} lines[] = {
 	    {"system call", cause->detail.syscall},
 	    {"on", cause->detail.path},
+	    {"device", cause->detail.device},
 	    {"lock", cause->detail.lock},
 	    {findings_holder_label(cause->code), cause->detail.holder},
 	    {"in", cause->detail.function},

@@ -39,6 +39,7 @@ static json_t *make_detail(struct maker *maker, const struct cause_detail *detai
 
 	set_text_if_known(maker, object, "syscall", detail->syscall);
 	set_text_if_known(maker, object, "path", detail->path);
+	set_text_if_known(maker, object, "device", detail->device);
 	set_text_if_known(maker, object, "lock", detail->lock);
 	set_text_if_known(maker, object, "function", detail->function);
 	set_text_if_known(maker, object, "python", detail->python);

@@ -82,7 +82,7 @@ int mapping_list_read(struct mapping_list *list, FILE *maps)
 	return err;
 }
 
-const struct mapping *mapping_list_find(const struct mapping_list *list, uint64_t address)
+const struct mapping *mapping_list_below(const struct mapping_list *list, uint64_t address)
 {
 	size_t low = 0, high = list->count;
 
@@ -94,7 +94,14 @@ const struct mapping *mapping_list_find(const struct mapping_list *list, uint64_
 		else
 			high = middle;
 	}
-	return low && address < list->items[low - 1].end ? &list->items[low - 1] : NULL;
+	return low ? &list->items[low - 1] : NULL;
+}
+
+const struct mapping *mapping_list_find(const struct mapping_list *list, uint64_t address)
+{
+	const struct mapping *mapping = mapping_list_below(list, address);
+
+	return mapping && address < mapping->end ? mapping : NULL;
 }
 
 void mapping_list_free(struct mapping_list *list)

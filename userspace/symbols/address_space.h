@@ -37,6 +37,9 @@ int mapping_list_copy(struct mapping_list *list, const struct mapping_list *from
 /* The mapping that holds `address`, NULL. */
 const struct mapping *mapping_list_find(const struct mapping_list *list, uint64_t address);
 
+/* The last mapping that begins at or below `address`, whether it reaches it or not; NULL. */
+const struct mapping *mapping_list_below(const struct mapping_list *list, uint64_t address);
+
 void mapping_list_free(struct mapping_list *list);
 
 #endif

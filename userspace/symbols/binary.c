@@ -20,7 +20,9 @@
 #define BUILD_ID_MAX 64           /* bytes */
 
 struct segment {
-	uint64_t offset, address, size;
+	uint64_t offset, address, size; /* `size` in the file */
+	uint64_t memory_size;
+	bool writable;
 };
 
 struct binary {
@@ -31,8 +33,8 @@ struct binary {
 	} segments;
 	char build_id[BUILD_ID_MAX * 2 + 1];
 
-	bool names_read, lines_read, rules_read;
-	struct elf_names names;
+	bool names_read, objects_read, lines_read, rules_read;
+	struct elf_names names, objects;
 	Dwarf *lines;
 	Dwarf_CFI *cfi;
 	struct {
@@ -58,7 +60,8 @@ static void read_segments(struct binary *binary)
 		segment = array_add(&binary->segments);
 		if (!segment)
 			return;
-		*segment = (struct segment){header.p_offset, header.p_vaddr, header.p_filesz};
+		*segment = (struct segment){header.p_offset, header.p_vaddr, header.p_filesz, header.p_memsz,
+		                            header.p_flags & PF_W};
 	}
 }
 
@@ -111,6 +114,7 @@ void binary_free(struct binary *binary)
 	if (!binary)
 		return;
 	elf_names_free(&binary->names);
+	elf_names_free(&binary->objects);
 	dwarf_end(binary->lines);
 	if (binary->cfi)
 		dwarf_cfi_end(binary->cfi);
@@ -162,20 +166,48 @@ void binary_add_debug(struct binary *binary, int fd)
 	binary->debug_fd = fd;
 }
 
+static void read_names(const struct binary *binary, struct elf_names *names, enum elf_names_kind kind)
+{
+	names->kind = kind;
+	if (binary->debug_elf)
+		elf_names_add(names, binary->debug_elf);
+	if (!names->count && binary->elf)
+		elf_names_add(names, binary->elf);
+	elf_names_sort(names);
+}
+
 const char *binary_function(struct binary *binary, uint64_t address)
 {
 	const struct elf_name *name;
 
-	if (!binary->names_read && binary->elf) {
-		binary->names_read = true;
-		if (binary->debug_elf)
-			elf_names_add(&binary->names, binary->debug_elf);
-		if (!binary->names.count)
-			elf_names_add(&binary->names, binary->elf);
-		elf_names_sort(&binary->names);
-	}
+	if (!binary->names_read)
+		read_names(binary, &binary->names, ELF_NAMES_FUNCTIONS);
+	binary->names_read = true;
 	name = elf_names_find(&binary->names, address);
 	return name ? name->name : NULL;
+}
+
+const char *binary_object(struct binary *binary, uint64_t address)
+{
+	const struct elf_name *name;
+
+	if (!binary->objects_read)
+		read_names(binary, &binary->objects, ELF_NAMES_OBJECTS);
+	binary->objects_read = true;
+	name = elf_names_find(&binary->objects, address);
+	return name ? name->name : NULL;
+}
+
+bool binary_in_memory(const struct binary *binary, uint64_t address)
+{
+	const struct segment *segment;
+
+	array_for_each (segment, &binary->segments) {
+		if (segment->writable && address >= segment->address &&
+		    address - segment->address < segment->memory_size)
+			return true;
+	}
+	return false;
 }
 
 bool binary_line(struct binary *binary, uint64_t address, const char **file, int *line)

@@ -43,6 +43,12 @@ void binary_add_debug(struct binary *binary, int fd);
 /* Name of the function that holds `address`, as the file has it; NULL if not known. */
 const char *binary_function(struct binary *binary, uint64_t address);
 
+/* True if `address` lies in a part of the file that is loaded into memory that can be written to. */
+bool binary_in_memory(const struct binary *binary, uint64_t address);
+
+/* Name of the variable that holds `address`; NULL if not known. */
+const char *binary_object(struct binary *binary, uint64_t address);
+
 /* Source file and line of an address where there is debug information. */
 bool binary_line(struct binary *binary, uint64_t address, const char **file, int *line);
 

@@ -39,6 +39,13 @@ static bool open_table(Elf_Scn *section, uint32_t type, struct symbol_table *tab
 	return true;
 }
 
+static bool is_wanted(enum elf_names_kind kind, unsigned type, uint64_t size)
+{
+	if (kind == ELF_NAMES_OBJECTS)
+		return type == STT_OBJECT && size;
+	return type == STT_FUNC || type == STT_GNU_IFUNC;
+}
+
 static int add_table(struct elf_names *names, Elf *elf, const struct symbol_table *table)
 {
 	for (size_t i = 1; i < table->count; i++) {
@@ -50,7 +57,7 @@ static int add_table(struct elf_names *names, Elf *elf, const struct symbol_tabl
 		if (!gelf_getsym(table->symbols, (int)i, &symbol))
 			break;
 		type = GELF_ST_TYPE(symbol.st_info);
-		if ((type != STT_FUNC && type != STT_GNU_IFUNC) || symbol.st_shndx == SHN_UNDEF ||
+		if (!is_wanted(names->kind, type, symbol.st_size) || symbol.st_shndx == SHN_UNDEF ||
 		    !symbol.st_value)
 			continue;
 		name = elf_strptr(elf, table->strings, symbol.st_name);

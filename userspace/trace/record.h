@@ -130,7 +130,9 @@ struct record_offcpu {
 	uint32_t faults;
 	uint16_t out_cpu, in_cpu;
 	uint32_t cpus_allowed;
-	uint32_t path; /* string: what args[0] or the fault refers to (file, pipe, peer), 0 unknown */
+	uint32_t path;   /* string: what args[0] or the fault refers to (file, pipe, peer, lock), 0 unknown */
+	uint32_t device; /* string: what the file's file system is on, 0 unknown or no file */
+	uint32_t pad;
 };
 
 #define RECORD_SAMPLE_USER (1u << 0)
@@ -322,7 +324,7 @@ _Static_assert(sizeof(struct record_task) == 32, "record_task");
 _Static_assert(sizeof(struct record_fork) == 40, "record_fork");
 _Static_assert(sizeof(struct record_exec) == 40, "record_exec");
 _Static_assert(sizeof(struct record_exit) == 40, "record_exit");
-_Static_assert(sizeof(struct record_offcpu) == 168, "record_offcpu");
+_Static_assert(sizeof(struct record_offcpu) == 176, "record_offcpu");
 _Static_assert(sizeof(struct record_sample) == 56, "record_sample");
 _Static_assert(sizeof(struct record_stack) == 32, "record_stack");
 _Static_assert(sizeof(struct record_symbol) == 40, "record_symbol");

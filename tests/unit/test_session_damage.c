@@ -235,6 +235,15 @@ Test(session_damage, missing_added_and_zeroed_bytes)
 	image_free(&sample.file);
 }
 
+Test(session_damage, the_next_chunk_may_begin_in_the_last_bytes_of_a_damaged_one)
+{
+	struct sample sample = make_sample();
+
+	for (uint64_t removed = 1; removed < 80; removed++)
+		check_edit(&sample, sample.offsets[2] + 100, removed, 0);
+	image_free(&sample.file);
+}
+
 Test(session_damage, a_chunk_that_was_cut_out_is_noticed)
 {
 	struct sample sample = make_sample();

@@ -76,12 +76,14 @@ static int read_at(struct reader *reader, void *bytes, size_t length, uint64_t o
 }
 
 /*
- * Offset of the first intact chunk header in [*offset, end), or `end` if there is none.
+ * Offset of the first intact chunk header that begins in [*offset, end), or `end` if there is none. It may reach
+ * beyond `end`: where bytes are missing, the next chunk begins within what the damaged one claims.
  */
 static int find_chunk(struct reader *reader, uint64_t *offset, uint64_t end)
 {
 	while (*offset < end) {
-		size_t wanted = end - *offset < SCAN_BLOCK ? (size_t)(end - *offset) : SCAN_BLOCK;
+		uint64_t left = end - *offset + (MAGIC_SIZE - 1);
+		size_t wanted = left < SCAN_BLOCK ? (size_t)left : SCAN_BLOCK;
 		struct chunk_header header;
 		const uint8_t *found;
 		size_t got;

@@ -21,22 +21,17 @@ static __always_inline __u64 inode_number(struct file *file)
 	return file ? BPF_CORE_READ(file, f_inode, i_ino) : 0;
 }
 
-/* Inode number of the socket at the other end of a connected Unix socket; of `file` itself for other sockets.
- */
-static __always_inline __u64 peer_number(struct file *file)
+/* The file of the socket at the other end of a connected Unix socket; NULL for other sockets. */
+static __always_inline struct file *peer_file(struct file *file)
 {
 	struct socket *socket = BPF_CORE_READ(file, private_data);
-	struct sock *sock = BPF_CORE_READ(socket, sk);
-	__u64 peer = 0;
+	struct sock *sock = BPF_CORE_READ(socket, sk), *other;
 
-	if (bpf_core_field_exists(struct unix_sock, peer) &&
-	    BPF_CORE_READ(sock, __sk_common.skc_family) == FAMILY_UNIX) {
-		struct sock *other = BPF_CORE_READ((struct unix_sock *)sock, peer);
-
-		if (other)
-			peer = inode_number(BPF_CORE_READ(other, sk_socket, file));
-	}
-	return peer ?: inode_number(file);
+	if (!bpf_core_field_exists(struct unix_sock, peer) ||
+	    BPF_CORE_READ(sock, __sk_common.skc_family) != FAMILY_UNIX)
+		return NULL;
+	other = BPF_CORE_READ((struct unix_sock *)sock, peer);
+	return other ? BPF_CORE_READ(other, sk_socket, file) : NULL;
 }
 
 /* Files that a record has named: their key → 1. */
@@ -193,13 +188,14 @@ static __always_inline __u64 file_named(struct file *file)
 }
 
 /*
- * Identity of what descriptor `fd` of `task` refers to, 0 if there is nothing. `key`, unless it is NULL, gets
- * the key of a record that names it.
+ * Identity of what descriptor `fd` of `task` refers to, 0 if there is nothing; with `peer`, for a Unix socket,
+ * of the one at its other end. `key`, unless it is NULL, gets the key of a record that names it: with `peer`, as
+ * who has the other end knows it, which of sockets other than Unix ones is not known.
  */
 static __always_inline __u64 file_object(struct task_struct *task, __u32 fd, bool peer, __u64 *key)
 {
 	struct files_struct *files = task->files;
-	struct file *file = NULL, **table;
+	struct file *file = NULL, *other, **table;
 	unsigned long magic;
 	__u64 private;
 
@@ -217,10 +213,14 @@ static __always_inline __u64 file_object(struct task_struct *task, __u32 fd, boo
 			*key = file_named(file);
 		return private ?: (__u64)file;
 	}
+	if (peer && magic == SOCKFS_MAGIC) {
+		other = peer_file(file);
+		if (key)
+			*key = other ? file_named(other) : 0;
+		return inode_number(other) ?: inode_number(file);
+	}
 	if (key)
 		*key = file_named(file);
-	if (peer && magic == SOCKFS_MAGIC)
-		return peer_number(file);
 	return inode_number(file);
 }
 

@@ -34,9 +34,9 @@
 enum syscall_kind {
 	SYSCALL_OTHER = 0,
 	SYSCALL_FD = 1,     /* a file descriptor */
+	SYSCALL_POLL = 2,   /* an array of struct pollfd, the second one its length */
 	SYSCALL_SELECT = 3, /* something else that stands for several descriptors */
 	SYSCALL_EPOLL = 4,  /* a descriptor of an epoll */
-	SYSCALL_POLL = 2,   /* an array of struct pollfd, the second one its length */
 };
 
 #define STACKS_OFFCPU  (1u << 0) /* blocked intervals of at least min_stack_ns */

@@ -201,9 +201,20 @@ def test_kernel_that_refuses_user_stacks(ctx):
 OBJECTS = """
 import ctypes, mmap, os, resource, select, socket, subprocess, sys, threading, time
 
+FUTEX = 202
+shared = 0  # address of the lock that is waited for
+
+def blocked():
+    # True if the main thread is in a system call that is no wait for the interpreter.
+    with open(f"/proc/self/task/{os.getpid()}/syscall") as file:
+        number, address, *_ = file.read().split() + ["", ""]
+    return number.isdigit() and (int(number) != FUTEX or int(address, 16) == shared)
+
 def later(function, *args):
     def run():
-        time.sleep(0.02)
+        while not blocked():
+            time.sleep(0.001)
+        time.sleep(0.001)  # long enough to be worth a name
         function(*args)
     threading.Thread(target=run).start()
 
@@ -245,11 +256,33 @@ server.bind("served")
 server.listen()
 client = socket.socket(socket.AF_UNIX)
 client.connect("served")
-accepted, _ = server.accept()
-later(accepted.send, b"x")
+at_server, _ = server.accept()
+later(at_server.send, b"x")
 client.recv(1)
 later(client.send, b"x")
-accepted.recv(1)
+at_server.recv(1)
+server = socket.socket(socket.AF_UNIX)
+server.bind("selected")
+server.listen()
+client = socket.socket(socket.AF_UNIX)
+client.connect("selected")
+at_server, _ = server.accept()
+later(at_server.send, b"x")
+select.select([reader, client], [], [], 10)
+# Whoever sends knows only its own peer: it has no name for this.
+later(accepted.send, b"x")
+select.select([reader, far], [], [], 10)
+
+# A lock of several processes lies in a file.
+file = open("shared-lock", "w+b")
+file.truncate(4096)
+lock = mmap.mmap(file.fileno(), 4096)
+shared = ctypes.addressof(ctypes.c_char.from_buffer(lock))
+libc = ctypes.CDLL(None)
+for attempt in range(20):  # what is mapped where is read every 100 ms at most
+    later(libc.syscall, FUTEX, ctypes.c_void_p(shared), 1, 1)
+    libc.syscall(FUTEX, ctypes.c_void_p(shared), 0, 0, None)
+    time.sleep(0.05)
 
 # A file that is in memory only until it is told that nobody needs it: touching it goes to the disk.
 faults = 0
@@ -267,7 +300,8 @@ for attempt in range(20):
     faults += resource.getrusage(resource.RUSAGE_SELF).ru_majflt - before
 
 subprocess.run(["/bin/true", "of a short life"], check=True)
-print(near.getsockname()[1], os.getpid(), faults)
+subprocess.run(["/bin/true", "a" * 1000], check=True)
+print(near.getsockname()[1], far.getsockname()[1], os.getpid(), faults)
 """
 
 
@@ -284,16 +318,20 @@ def test_what_a_wait_is_for(ctx):
     """Pipes, files and peers have their names, also once their descriptors are closed."""
     done = ctx.record("python3", "-c", OBJECTS, options=("-q", "--no-report"))
     assert done.status == 0, done
-    port, pid, faults = done.out.split()
+    port, own_port, pid, faults = done.out.split()
     named = dict(named_waits(ctx, pid))
     for name in ("pipe", ctx.path("named"), f"127.0.0.1:{port}", ctx.path("chosen"), ctx.path("polled"),
-                 f"Unix socket served, served by python3 ({pid})", f"Unix socket served, connected by python3 ({pid})"):
+                 f"Unix socket served, served by python3 ({pid})", f"Unix socket served, connected by python3 ({pid})",
+                 f"Unix socket selected, served by python3 ({pid})", ctx.path("shared-lock")):
         assert name in named, f"{name} is not among {named}"
+    assert f"127.0.0.1:{own_port}" not in named, "its own end of a connection is named"
     if int(faults):
         assert ctx.path("mapped") in named, f"{faults} major faults, but no file among {named}"
         assert named[ctx.path("mapped")] != "-", "the file system has no device"
     dump = ctx.run(ctx.whyidle, "dump", ctx.path("session.whyidle")).out
     assert re.search(r'^exec .* cmdline="/bin/true of a short life"', dump, re.MULTILINE), "no command line of the child"
+    long = re.search(r'^exec .* cmdline="/bin/true (a+)(\\xe2\\x80\\xa6)?"', dump, re.MULTILINE)
+    assert long and (len(long[1]) == 1000 or len(long[1]) > 200 and long[2]), "no command line that is longer"
     return f"{faults} major faults"
 
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "collect/bpf_convert.h"
 
+#include <linux/futex.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
 
@@ -40,7 +42,8 @@ static uint32_t object_name(struct bpf_converter *converter, const struct wire_o
 		name = bpf_files_name(&converter->files, wire->file);
 	/* A short wait is not worth a look at where things lie. */
 	if (!name && wire->syscall == SYS_futex && wire->in_ns - wire->out_ns >= MIN_NAMED_NS)
-		name = user_stacks_data_name(converter->user_stacks, wire->tgid, wire->args[0]);
+		name = user_stacks_data_name(converter->user_stacks, wire->tgid, wire->args[0],
+		                             !(wire->args[1] & FUTEX_PRIVATE_FLAG));
 	return name;
 }
 
@@ -135,10 +138,30 @@ static int convert_fork(struct bpf_converter *converter, const struct wire_fork 
 	return session_writer_put(converter->writer, &record, error);
 }
 
+/*
+ * The arguments at the exec. Where there are more than the record holds, the process is asked for all, which may
+ * have gone since, or have executed something else.
+ */
+static void exec_cmdline(const struct wire_exec *wire, char text[TASKS_CMDLINE])
+{
+	size_t length = wire->cmdline_bytes < WIRE_CMDLINE_LEN ? wire->cmdline_bytes : WIRE_CMDLINE_LEN;
+	char start[WIRE_CMDLINE_LEN + 1];
+
+	memcpy(start, wire->cmdline, length);
+	start[length] = '\0';
+	bpf_tasks_join(start, length);
+	if (length && length < WIRE_CMDLINE_LEN) {
+		snprintf(text, TASKS_CMDLINE, "%s", start);
+		return;
+	}
+	bpf_tasks_cmdline(wire->tgid, text);
+	if (strncmp(text, start, strlen(start)) != 0)
+		snprintf(text, TASKS_CMDLINE, "%s…", start);
+}
+
 static int convert_exec(struct bpf_converter *converter, const struct wire_exec *wire, struct error *error)
 {
-	char whole[TASKS_CMDLINE];
-	size_t length = wire->cmdline_bytes < WIRE_CMDLINE_LEN ? wire->cmdline_bytes : 0;
+	char cmdline[TASKS_CMDLINE];
 	struct record_exec record = {
 	    .header = {.type = RECORD_EXEC, .size = sizeof(record)},
 	    .time_ns = wire->time_ns,
@@ -149,15 +172,8 @@ static int convert_exec(struct bpf_converter *converter, const struct wire_exec 
 	};
 
 	user_stacks_exec(converter->user_stacks, wire->tgid);
-	memcpy(whole, wire->cmdline, length);
-	whole[length] = '\0';
-	/* More than the record holds. The process may have gone since, or have executed something else: then
-	 * this is the later command. */
-	if (!length)
-		bpf_tasks_cmdline(wire->tgid, whole);
-	else
-		bpf_tasks_join(whole, length);
-	record.cmdline = session_writer_cstring(converter->writer, whole);
+	exec_cmdline(wire, cmdline);
+	record.cmdline = session_writer_cstring(converter->writer, cmdline);
 	return session_writer_put(converter->writer, &record, error);
 }
 

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
+
 #define MAX_KNOWN 4096 /* of a process; beyond that each is looked for anew */
 
 static const char *base_name(const char *path)
@@ -56,14 +58,20 @@ static uint32_t find_name(struct processes_code *all, const struct process_code 
 	return session_writer_cstring(writer, text);
 }
 
-uint32_t data_name(struct processes_code *all, struct process_code *process, uint64_t address,
+uint32_t data_name(struct processes_code *all, struct process_code *process, uint64_t address, bool shared,
                    struct session_writer *writer)
 {
-	uint32_t name;
+	uint64_t read_ns = process->read_ns;
+	uint32_t name = 0;
+	bool known;
 
 	if (!process->read)
 		return 0;
-	if (index_map_get(&process->data_names, address, &name))
+	known = index_map_get(&process->data_names, address, &name);
+	/* The file may have been mapped since. */
+	if (!name && shared)
+		process_code_refresh(process, clock_ns(CLOCK_MONOTONIC));
+	if (known && process->read_ns == read_ns)
 		return name;
 	name = find_name(all, process, address, writer);
 	if (process->data_names.count < MAX_KNOWN)

@@ -6,6 +6,7 @@
 #ifndef WHYIDLE_COLLECT_DATA_NAMES_H
 #define WHYIDLE_COLLECT_DATA_NAMES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "collect/process_code.h"
@@ -13,9 +14,10 @@
 
 /*
  * String id of "log_lock (train)", "in libfoo.so" or "/dev/shm/queue"; 0 for memory without a file (heap,
- * stacks) and where the mappings of the process have not been read.
+ * stacks) and where the mappings of the process have not been read. `shared`: other processes use it too, so
+ * that it must lie in something that is mapped.
  */
-uint32_t data_name(struct processes_code *all, struct process_code *process, uint64_t address,
+uint32_t data_name(struct processes_code *all, struct process_code *process, uint64_t address, bool shared,
                    struct session_writer *writer);
 
 #endif

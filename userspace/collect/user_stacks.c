@@ -221,11 +221,11 @@ static int python_serial(struct builder *builder, const struct wire_python_frame
 	return session_writer_put(stacks->writer, &record, builder->error);
 }
 
-uint32_t user_stacks_data_name(struct user_stacks *stacks, uint32_t pid, uint64_t address)
+uint32_t user_stacks_data_name(struct user_stacks *stacks, uint32_t pid, uint64_t address, bool shared)
 {
 	struct process_code *process = process_code_get(&stacks->code, pid);
 
-	return process ? data_name(&stacks->code, process, address, stacks->writer) : 0;
+	return process ? data_name(&stacks->code, process, address, shared, stacks->writer) : 0;
 }
 
 /* ---- stacks ---- */

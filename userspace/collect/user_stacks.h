@@ -56,7 +56,7 @@ struct pending_stack {
 };
 
 /* String id of what lies at a data address of a process, 0 if it has no name (collect/data_names.h). */
-uint32_t user_stacks_data_name(struct user_stacks *stacks, uint32_t pid, uint64_t address);
+uint32_t user_stacks_data_name(struct user_stacks *stacks, uint32_t pid, uint64_t address, bool shared);
 
 /* Unwinds and writes a stack of `size` bytes. It is checked. Returns 0 or a negative errno, with `error`. */
 int user_stacks_add(struct user_stacks *stacks, const struct wire_stack *wire, size_t size,

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/syscall.h>
 
 #define FRAMES_MAX 128
 
@@ -101,6 +102,25 @@ static bool is_fault(enum wait_kind kind)
 	       kind == WAIT_KIND_RECLAIM;
 }
 
+/* Of several descriptors, the one that was named is the one that the waker used. */
+static bool waits_for_several(const struct offcpu *offcpu)
+{
+	switch (offcpu->syscall) {
+#ifdef SYS_poll
+	case SYS_poll:
+#endif
+	case SYS_ppoll:
+		return offcpu->args[1] != 1;
+#ifdef SYS_select
+	case SYS_select:
+#endif
+	case SYS_pselect6:
+		return true;
+	default:
+		return false;
+	}
+}
+
 static int classify_offcpu(struct classifier *classifier, struct offcpu *offcpu)
 {
 	const char *names[FRAMES_MAX];
@@ -115,8 +135,7 @@ static int classify_offcpu(struct classifier *classifier, struct offcpu *offcpu)
 			return -ENOMEM;
 	}
 	offcpu->wait = kind;
-	/* Without a system call what is named is what the last page fault touched: was it one that blocked?
-	 */
+	/* Without a system call, what is named is what the last page fault touched: did that one block? */
 	if (offcpu->syscall < 0 && !is_fault(kind))
 		offcpu->path = offcpu->device = 0;
 	if (!offcpu->woken)
@@ -130,6 +149,9 @@ static int classify_offcpu(struct classifier *classifier, struct offcpu *offcpu)
 			return -ENOMEM;
 	}
 	offcpu->wake = kind;
+	/* An interrupt may run on top of any system call: what that one was about has no part in it. */
+	if (kind != WAKE_KIND_TASK && waits_for_several(offcpu))
+		offcpu->path = 0;
 	return 0;
 }
 

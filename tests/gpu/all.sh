@@ -4,11 +4,11 @@
 #
 #   tests/gpu/all.sh [--budget SECONDS] [--workloads DIR] [--whyidle FILE] STEP…
 #
-# STEP is NAME, NAME@SECONDS (a budget of its own) or NAME:ARGUMENTS, with NAME one of workloads, cost, busy, taken, or
-# run, whose arguments are a whole command:
+# STEP is NAME, NAME@SECONDS (a budget of its own) or NAME:ARGUMENTS, with NAME one of workloads, cost, busy, taken,
+# inferred, or run, whose arguments are a whole command:
 #   tests/gpu/all.sh --budget 560 'workloads@200:--keep a1' 'cost@300:--programs a5 --pairs 5' busy taken \
 #       'run@60:python3 tests/gpu/bridge_cost.py --rounds 3'
-# Without a STEP: all of them. Tables come last on stdout. Everything is left in build/gpu; logs, tables and sessions also go,
+# Without a STEP: workloads, cost, busy and taken. Tables come last on stdout. Everything is left in build/gpu; logs, tables and sessions also go,
 # packed into at most 7 files of less than 16 MiB, to $OUT (build/gpu/out if unset), anew after each step.
 set -u
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -67,7 +67,7 @@ for step in "$@"; do
 	fi
 	script=
 	case $name in
-	workloads | cost) script=$name.py && [[ -n $workloads ]] && arguments=(--workloads "$workloads" "${arguments[@]}") ;;
+	workloads | cost | inferred) script=$name.py && [[ -n $workloads ]] && arguments=(--workloads "$workloads" "${arguments[@]}") ;;
 	busy) script=busy_agreement.py ;;
 	taken) script=cupti_taken.py ;;
 	run) ;;

@@ -19,6 +19,7 @@ import busy_agreement
 import cost
 import cupti_taken
 import harness
+import inferred
 import pack
 import workloads
 
@@ -335,6 +336,34 @@ class Taken(unittest.TestCase):
 
     def test_what_whyidle_says_is_not_the_profilers(self):
         self.assertEqual(cupti_taken.about_cupti("whyidle: CUPTI is taken\nno\n CUPTI_ERROR\n"), ["CUPTI_ERROR"])
+
+
+class Inferred(Folder):
+    truth = {"start_ns": 0, "end_ns": 10**9, "steps_per_s": 10}
+
+    def pair(self, cupti, inferred_idle, tops=("host.gil@launcher", "host.gil@launcher")):
+        return {mode: inferred.figures(mode, self.truth, document(gpu([(top, idle, "")])) | {"source": {"gpu_timeline": mode}})
+                for mode, idle, top in zip(inferred.MODES, (cupti, inferred_idle), tops)}
+
+    def test_verdicts(self):
+        self.assertEqual(inferred.judge("a1_x", [self.pair(300_000_000, 251_000_000)]), "pass")
+        self.assertIn("-5.1 points", inferred.judge("a1_x", [self.pair(300_000_000, 249_000_000)]))
+        other = self.pair(300_000_000, 300_000_000, ("host.gil@launcher", "wait.lock@launcher"))
+        self.assertIn("top cause host.gil@launcher by CUPTI, wait.lock", inferred.judge("a4_x", [other]))
+        self.assertEqual(inferred.judge("a12_x", [other]), "pass")  # only idle time is asked for there
+
+    def test_a_recording_of_the_other_kind_proves_nothing(self):
+        with self.assertRaisesRegex(ValueError, "is cupti: no samples"):
+            inferred.figures("inferred", self.truth, document(gpu([])) | {"source": {"gpu_timeline": "cupti"}})
+        with self.assertRaisesRegex(ValueError, "no work"):
+            inferred.figures("cupti", self.truth, document(gpu([], busy=0)) | {"source": {"gpu_timeline": "cupti"}})
+
+    def test_failures_are_told(self):
+        self.plant("a4_x", answer=document(gpu([])) | {"source": {"gpu_timeline": "cupti"}})
+        done = self.run_script("inferred.py", "--programs", "a4")
+        self.assertIn("the timeline of the inferred run is cupti", done.stdout)
+        self.assertIn("0 passed, 1 failed", done.stdout)
+        self.assertEqual(done.returncode, 1)
 
 
 class All(Folder):

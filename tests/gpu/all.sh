@@ -4,11 +4,11 @@
 #
 #   tests/gpu/all.sh [--budget SECONDS] [--workloads DIR] [--whyidle FILE] STEP…
 #
-# STEP is NAME, NAME@SECONDS (a budget of its own) or NAME:ARGUMENTS, with NAME one of workloads, cost, busy, taken,
+# STEP is NAME, NAME@SECONDS (a budget of its own) or NAME:ARGUMENTS, with NAME one of workloads, names, cost, busy, taken,
 # inferred, or run, whose arguments are a whole command:
 #   tests/gpu/all.sh --budget 560 'workloads@200:--keep a1' 'cost@300:--programs a5 --pairs 5' busy taken \
 #       'run@60:python3 tests/gpu/bridge_cost.py --rounds 3'
-# Without a STEP: workloads, cost, busy and taken. Tables come last on stdout. Everything is left in build/gpu; logs, tables and sessions also go,
+# Without a STEP: workloads, names, cost, busy and taken. Tables come last on stdout. Everything is left in build/gpu; logs, tables and sessions also go,
 # packed into at most 7 files of less than 16 MiB, to $OUT (build/gpu/out if unset), anew after each step.
 set -u
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -22,7 +22,7 @@ while [[ ${1:-} == --* ]]; do
 	esac
 	shift 2 || exit 2
 done
-[[ $# -gt 0 ]] || set -- workloads cost busy taken
+[[ $# -gt 0 ]] || set -- workloads names cost busy taken
 
 SECONDS=0
 grace=45           # a step that is told to end gets this long to end its programs and print what it has
@@ -67,7 +67,9 @@ for step in "$@"; do
 	fi
 	script=
 	case $name in
-	workloads | cost | inferred) script=$name.py && [[ -n $workloads ]] && arguments=(--workloads "$workloads" "${arguments[@]}") ;;
+	workloads | names | cost | inferred)
+		script=$name.py && [[ -n $workloads ]] && arguments=(--workloads "$workloads" "${arguments[@]}")
+		;;
 	busy) script=busy_agreement.py ;;
 	taken) script=cupti_taken.py ;;
 	run) ;;

@@ -8,6 +8,7 @@ import decimal
 import json
 import os
 import pathlib
+import re
 import select
 import subprocess
 import sys
@@ -20,6 +21,7 @@ import cost
 import cupti_taken
 import harness
 import inferred
+import names
 import pack
 import workloads
 
@@ -192,6 +194,89 @@ class Workloads(Folder):
         self.assertIn("0 passed, 1 failed", process.communicate(timeout=60)[0])
         with self.assertRaises(ProcessLookupError):
             os.kill(pid, 0)
+
+
+class Names(Folder):
+    """The stand-ins' own source is what is judged by: `work` holds the stall, `helper` is called from it."""
+    source = """
+def helper():
+    return 1
+def work():
+    with stall():
+        helper()
+    helper()
+def flush():
+    with lock:
+        helper()
+"""
+    stacks = {"sampled_frames": 1000, "sampled_frames_named": 950, "unnamed_file": "/lib/libx.so", "unnamed_in_file": 50,
+              "long_waits": 100, "long_waits_complete": 95, "copied_bytes_per_s": 2e6, "sent_bytes_per_s": 1e6}
+
+    def verdict(self, python, stack=(), cause="wait.lock@launcher", said=True, name="a1_right", **changed):
+        """The verdict of a run whose report names this line. Lines are counted from those of `source`."""
+        first = WORKLOAD.count("\n", 0, WORKLOAD.index("{end}"))
+        truth = {"expected_top": "wait.lock", "expected_role": "main", "expected_symbol": "work",
+                 "also_ok": ["wait.sleep@other-thread"]}
+        self.plant(name, truth, end="lock = stall = None\n" + self.source.strip("\n"))
+        shift = lambda text: text if text is None else \
+            re.sub(r":(\d+)", lambda m: f":{int(m[1]) + first + 1}", text.replace("FILE", f"{name}.py"))
+        found = gpu([(cause, 9, shift(python))])
+        found["causes"][0]["detail"] |= {"stack": [shift(f) for f in stack], "function": "native"}
+        answer = document(found, findings=[cause])
+        answer["findings"][0] |= {"title": "…", "evidence": [f"Python {shift(python)}"] if said else []}
+        answer["user_stacks"] = {**self.stacks, **changed}
+        self.answer = truth, answer
+        checks = names.judge(self.folder / f"programs/{name}.py", truth, answer)
+        return next((v for v in checks if v != "pass"), "pass")
+
+    def test_lines(self):
+        self.assertEqual(self.verdict("FILE:5 work"), "pass")
+        self.assertIn("is named", self.verdict("FILE:6 work"))
+        self.assertIn("is named", self.verdict("other.py:5 work"))
+        self.assertIn("is named", self.verdict("FILE:2 helper"))
+        called = ["read (libc.so.6)", "helper (/x/FILE:2)", "work (/x/FILE:5)", "<module> (/x/FILE:20)"]
+        self.assertEqual(self.verdict("FILE:2 helper", called), "pass")
+        self.assertIn("is named", self.verdict("FILE:2 helper", [called[0], called[1], "work (/x/FILE:6)"]))
+        self.assertIn("is named", self.verdict("FILE:2 helper", [called[2], called[1]]))
+        self.assertIn("is named", self.verdict("torch.py:2 helper", ["helper (/x/torch.py:2)", called[2]]))
+        self.assertIn("no line of Python, but native", self.verdict(None))
+
+    def test_who_holds_the_lock(self):
+        sleeps = {"cause": "wait.sleep@thread", "name": "a10_lock"}
+        self.assertEqual(self.verdict("FILE:9 flush", **sleeps), "pass")
+        self.assertIn("is named", self.verdict("FILE:5 work", **sleeps))
+        self.assertEqual(self.verdict("FILE:5 work", name="a10_lock"), "pass")
+
+    def test_everything_else_that_must_hold(self):
+        self.assertIn("host.gil@thread", self.verdict("FILE:5 work", cause="host.gil@thread"))
+        self.assertIn("does not say the line", self.verdict("FILE:5 work", said=False))
+        self.assertIn("94.9% of 1,000 sampled functions", self.verdict("FILE:5 work", sampled_frames_named=949))
+        self.assertIn("94.0% of 100 long waits", self.verdict("FILE:5 work", long_waits_complete=94))
+        self.assertIn("none long waits", self.verdict("FILE:5 work", long_waits=0))
+
+    def test_run(self):
+        self.assertEqual(self.verdict("FILE:5 work"), "pass")
+        truth, answer = self.answer
+        source = (self.folder / "programs/a1_right.py").read_text()
+        self.plant("a1_right", truth, answer, end=source[source.index("lock = "):])
+        done = self.run_script("names.py", "--only", "a1")
+        self.assertIn("1 passed, 0 failed", done.stdout)
+        row = next(line for line in done.stdout.splitlines() if line.startswith("| a1_right"))
+        for text in "wait.lock@launcher 100%", "95.0% of 1,000", "95.0% of 100", "| 2.0 ", "50 in libx.so":
+            self.assertIn(text, row)
+        self.assertEqual(json.loads((self.folder / "out/names.json").read_text())[0]["checks"], ["pass"] * 5)
+
+    def test_all_places_are_found_in_the_workloads(self):
+        if not harness.default_workloads().exists():
+            self.skipTest("no workloads")
+        for name, script in harness.find_scripts(harness.default_workloads(), names.PLANTED):
+            symbol = re.search(r'expected_symbol="(\w+)"', script.read_text())[1]
+            truth = {"expected_top": "x", "expected_symbol": symbol}
+            places = [names.expected_place(script, truth, {"code": code}) for code in ("x", "y")]
+            self.assertEqual(places[0].function, symbol)
+            for place in places:
+                block = script.read_text().splitlines()[place.lines[0] - 2]
+                self.assertRegex(block, "with (stall|lock)", f"{name}: {place}")
 
 
 class Running(Folder):

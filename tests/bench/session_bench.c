@@ -30,7 +30,7 @@ struct mix {
 	uint32_t correlation;
 	uint32_t sequence[THREADS];
 	uint32_t kernels[NAMES], calls[4];
-	uint64_t by_type[RECORD_BRIDGE + 1];
+	uint64_t by_type[RECORD_RANK + 1];
 };
 
 static uint32_t draw(struct mix *mix, uint32_t below)

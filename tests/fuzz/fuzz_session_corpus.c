@@ -21,7 +21,7 @@ static size_t make_records(uint8_t *bytes)
 	uint8_t *end = bytes + 4;
 	uint16_t count = 0;
 
-	for (uint16_t type = 1; type <= RECORD_BRIDGE; type++) {
+	for (uint16_t type = 1; type <= RECORD_RANK; type++) {
 		const struct record_layout *layout = record_layout_find(type);
 		struct record_header header = {.type = type};
 		uint32_t items = layout->tail_count ? 16 / layout->tail_unit : 0;

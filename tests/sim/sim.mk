@@ -5,21 +5,27 @@ SIM_LIB   := $(SIM)/lib
 SIM_CUDA  := $(SIM_LIB)/libcuda.so.1
 SIM_RUNTIME := $(SIM_LIB)/libcudart.so.13
 SIM_CUPTI := $(SIM_LIB)/libcupti.so.13
+SIM_NCCL := $(SIM_LIB)/libnccl.so.2
 SIM_CFLAGS := $(BASE_CFLAGS) -I. -fPIC
 # Found by the workloads and by whatever is loaded into them, before a real driver: old-style RPATH.
 SIM_RPATH := -Wl,--disable-new-dtags -Wl,-rpath,
 
 SIM_CUDA_OBJECTS := $(patsubst %.c,$(SIM)/obj/%.o,$(filter-out tests/sim/cuda/runtime.c,$(wildcard tests/sim/cuda/*.c)))
+SIM_NCCL_OBJECTS := $(patsubst %.c,$(SIM)/obj/%.o,$(wildcard tests/sim/nccl/*.c))
 SIM_CUPTI_OBJECTS := $(patsubst %.c,$(SIM)/obj/%.o,$(wildcard tests/sim/cupti/*.c))
 SIM_COMMON_OBJECTS := $(patsubst %.c,$(SIM)/obj/%.o,$(wildcard tests/sim/workloads/common_*.c))
 SIM_PROGRAMS := $(patsubst tests/sim/workloads/%.c,$(SIM)/%,$(filter-out tests/sim/workloads/common_%,$(wildcard tests/sim/workloads/*.c)))
 # One program of several files: the plants of tests/proof.
 SIM_PLANTED := $(SIM)/planted
 SIM_PLANTED_OBJECTS := $(patsubst %.c,$(SIM)/obj/%.o,$(wildcard tests/sim/workloads/planted/*.c))
+# Ranks of a job, with the plants of the program above.
+SIM_RANK := $(SIM)/rank
+SIM_RANK_OBJECTS := $(patsubst %.c,$(SIM)/obj/%.o,$(wildcard tests/sim/workloads/rank/*.c)) \
+	$(filter-out %/main.o,$(SIM_PLANTED_OBJECTS))
 # Programs that are not linked with CUDA.
 SIM_PLAIN_PROGRAMS := $(SIM)/no_cuda $(SIM)/many_events $(SIM)/late_driver
 
-$(SIM)/obj/tests/sim/cuda/%.o $(SIM)/obj/tests/sim/cupti/%.o: SIM_CFLAGS += -fvisibility=hidden
+$(SIM)/obj/tests/sim/cuda/%.o $(SIM)/obj/tests/sim/cupti/%.o $(SIM)/obj/tests/sim/nccl/%.o: SIM_CFLAGS += -fvisibility=hidden
 $(SIM)/obj/tests/sim/workloads/%.o: SIM_CFLAGS += -fno-omit-frame-pointer
 
 $(SIM)/obj/%.o: %.c
@@ -43,6 +49,11 @@ $(SIM_CUPTI): $(SIM_CUPTI_OBJECTS) $(SIM_CUDA)
 	$(Q)$(CC) -shared -Wl,-soname,libcupti.so.13 -Wl,-z,defs $(SIM_RPATH)'$$ORIGIN' $(LDFLAGS) $^ -lpthread -o $@
 	$(Q)ln -sf libcupti.so.13 $(SIM_LIB)/libcupti.so
 
+$(SIM_NCCL): $(SIM_NCCL_OBJECTS) $(SIM_CUDA)
+	$(call say,LINK,$@)
+	$(Q)$(CC) -shared -Wl,-soname,libnccl.so.2 -Wl,-z,defs $(SIM_RPATH)'$$ORIGIN' $(LDFLAGS) $^ -lpthread -lrt -o $@
+	$(Q)ln -sf libnccl.so.2 $(SIM_LIB)/libnccl.so
+
 $(SIM)/cupti_user: SIM_EXTRA = $(SIM_CUPTI)
 $(SIM)/cupti_user: $(SIM_CUPTI)
 
@@ -51,6 +62,10 @@ $(filter-out $(SIM_PLAIN_PROGRAMS),$(SIM_PROGRAMS)): $(SIM)/%: $(SIM)/obj/tests/
 	$(Q)$(CC) $(CFLAGS) $(SIM_RPATH)'$$ORIGIN/lib' $(LDFLAGS) $(filter %.o,$^) $(SIM_EXTRA) $(SIM_RUNTIME) $(SIM_CUDA) -lpthread -o $@
 
 $(SIM_PLANTED): $(SIM_PLANTED_OBJECTS) $(SIM_COMMON_OBJECTS) $(SIM_RUNTIME) $(SIM_CUDA)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) $(SIM_RPATH)'$$ORIGIN/lib' $(LDFLAGS) $^ -lpthread -o $@
+
+$(SIM_RANK): $(SIM_RANK_OBJECTS) $(SIM_COMMON_OBJECTS) $(SIM_NCCL) $(SIM_RUNTIME) $(SIM_CUDA)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(SIM_RPATH)'$$ORIGIN/lib' $(LDFLAGS) $^ -lpthread -o $@
 
@@ -71,7 +86,7 @@ $(SIM_TEST): $(SIM_TEST_OBJECTS) $(SIM_CUPTI) $(SIM_RUNTIME) $(SIM_CUDA)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(SIM_RPATH)'$$ORIGIN/lib' $(LDFLAGS) $^ -lpthread -ldl -o $@
 
-sim: $(SIM_CUDA) $(SIM_RUNTIME) $(SIM_CUPTI) $(SIM_PROGRAMS) $(SIM_PLANTED)
+sim: $(SIM_CUDA) $(SIM_RUNTIME) $(SIM_CUPTI) $(SIM_PROGRAMS) $(SIM_PLANTED) $(SIM_RANK)
 
 sim-test: $(SIM_TEST) $(SIM_TEST_INJECTED)
 	$(Q)$(SIM_TEST)

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "cupti_bridge/cupti_abi.h"
+#include "tests/sim/cuda_sim.h"
 
 #pragma GCC visibility push(default)
 
@@ -30,6 +31,19 @@ enum sim_operation_kind {
 	SIM_COPY,
 	SIM_MEMSET,
 	SIM_MARKER, /* event record or wait: takes no time and gives no record */
+};
+
+/*
+ * What a kernel of the simulated NCCL waits for: it begins like others, but ends when this says so. Both are
+ * called with the engine's lock held and must not block; the object must outlive the kernel.
+ */
+struct sim_meeting {
+	/* The kernel begins at start_ns, which may be a little ahead. */
+	void (*arrive)(struct sim_meeting *meeting, uint64_t start_ns);
+	/* When it ends; UINT64_MAX: somebody is still missing. */
+	uint64_t (*end)(struct sim_meeting *meeting);
+	/* It has ended: the last call. */
+	void (*over)(struct sim_meeting *meeting);
 };
 
 /* What the device does. */
@@ -48,6 +62,7 @@ struct sim_work {
 	void *staging; /* freed once done, or NULL */
 	uint32_t graph;
 	uint64_t graph_node;
+	struct sim_meeting *meeting; /* NULL: it takes duration_ns */
 };
 
 /* A finished operation, on CLOCK_MONOTONIC. */
@@ -88,6 +103,17 @@ void simTraceAttach(const struct sim_tracer *tracer);
 /* Around every API call. simCallExit returns `result`. */
 void simCallEnter(struct sim_call *call, uint32_t domain, uint32_t cbid);
 int simCallExit(const struct sim_call *call, int result);
+
+/* The number in an environment variable, `otherwise` if there is none. */
+uint64_t simOption(const char *name, uint64_t otherwise);
+
+/* A kernel whose one argument (params[0]) is a struct sim_meeting. NULL: no memory. */
+CUfunction simKernelCreateMeeting(const char *name);
+/* Somebody came to a meeting: kernels that wait are looked at again. */
+void simMeetingsChanged(void);
+/* A thread that stands for a piece of hardware: it takes no signals, may run on any CPU and goes first. Returns 0
+ * or an errno. */
+int simHardwareThread(const char *name, void *(*run)(void *), void *argument);
 
 /* Number of devices, 0 if CUDA cannot be used in this process; does not initialise CUDA. */
 uint32_t simDeviceCount(void);

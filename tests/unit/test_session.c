@@ -46,13 +46,13 @@ Test(session, every_type_comes_back)
 	struct session_writer *writer = open_writer(path);
 	struct session_summary summary;
 	struct shown shown = {0};
-	uint8_t records[RECORD_BRIDGE + 1][RECORD_MAX_STRUCT] __attribute__((aligned(8)));
+	uint8_t records[RECORD_RANK + 1][RECORD_MAX_STRUCT] __attribute__((aligned(8)));
 	uint64_t frames[5], state = 1;
 	size_t index = 0;
 
 	fixture_fill(&state, records, sizeof(records));
 	fixture_fill(&state, frames, sizeof(frames));
-	for (uint16_t type = 1; type <= RECORD_BRIDGE; type++) {
+	for (uint16_t type = 1; type <= RECORD_RANK; type++) {
 		const struct record_layout *layout = record_layout_find(type);
 		struct record_header *record = (void *)records[type];
 
@@ -72,10 +72,10 @@ Test(session, every_type_comes_back)
 	}
 	close_writer(writer);
 	read_complete(&shown, path, &summary);
-	cr_assert_eq(summary.records, RECORD_BRIDGE);
+	cr_assert_eq(summary.records, RECORD_RANK);
 	cr_assert_eq(summary.unknown_records, 0);
-	cr_assert_eq(shown.records.count, RECORD_BRIDGE);
-	for (uint16_t type = 1; type <= RECORD_BRIDGE; type++, index++) {
+	cr_assert_eq(shown.records.count, RECORD_RANK);
+	for (uint16_t type = 1; type <= RECORD_RANK; type++, index++) {
 		const struct record_layout *layout = record_layout_find(type);
 		const uint8_t *bytes = shown_at(&shown, index, type);
 		static const uint8_t zeros[RECORD_MAX_STRUCT];

@@ -15,6 +15,7 @@
 
 #include "base/array.h"
 #include "base/clock.h"
+#include "collect/job_rank.h"
 #include "collect/process_info.h"
 #include "collect/pure_bridge_convert.h"
 #include "collect/pure_ring_reader.h"
@@ -336,6 +337,8 @@ static int accept_bridges(struct bridge_server *server, struct session_writer *w
 		err = add_bridge(server, fd, peer.pid);
 		if (!err) {
 			err = write_name(server, peer.pid, writer, failed ? NULL : error);
+			failed = failed ? failed : err;
+			err = job_rank_put(writer, peer.pid, failed ? NULL : error);
 			failed = failed ? failed : err;
 		} else {
 			snprintf(text, sizeof(text), "no GPU timeline for it: cannot make its ring: %s",

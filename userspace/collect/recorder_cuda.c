@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "collect/job_rank.h"
 #include "collect/process_info.h"
 #include "collect/recorder_parts.h"
 
@@ -25,6 +26,13 @@ void recorder_probe_cuda(struct recorder *recorder, uint32_t pid, const struct c
 		recorder_say(recorder, "%d probes on the CUDA calls of process %u", attached, pid);
 }
 
+void recorder_put_rank(struct recorder *recorder, uint32_t pid)
+{
+	struct error error = {0};
+
+	recorder_note_error(recorder, job_rank_put(recorder->writer, pid, &error), &error);
+}
+
 void recorder_cuda_mapped(void *context, uint32_t pid, const struct cuda_library *libraries, size_t count)
 {
 	struct recorder *recorder = context;
@@ -39,6 +47,10 @@ void recorder_cuda_without_bridge(void *context, uint32_t pid, enum bridge_state
 	struct recorder *recorder = context;
 	const char *why = "the CUPTI bridge was not loaded into it";
 	char name[64];
+
+	/* Where a bridge connected, the server has done so. */
+	if (state == BRIDGE_ABSENT)
+		recorder_put_rank(recorder, pid);
 
 	process_name(pid, name, sizeof(name));
 	if (!*name)

@@ -86,6 +86,8 @@ void recorder_drop_file(struct recorder *recorder);
 /* recorder_cuda.c */
 void recorder_probe_cuda(struct recorder *recorder, uint32_t pid, const struct cuda_library *libraries,
                          size_t count);
+/* Keeps which rank of a job the process is, if its environment says so. */
+void recorder_put_rank(struct recorder *recorder, uint32_t pid);
 /* Callbacks of struct cuda_watch_options. */
 void recorder_cuda_mapped(void *context, uint32_t pid, const struct cuda_library *libraries, size_t count);
 void recorder_cuda_without_bridge(void *context, uint32_t pid, enum bridge_state state, const char *text,

@@ -103,8 +103,10 @@ static void on_found(void *context, struct discovered *process, bool again)
 {
 	struct recorder *recorder = context;
 
-	if (!again)
+	if (!again) {
 		want(recorder, process->pid);
+		recorder_put_rank(recorder, process->pid);
+	}
 	if (recorder->options->uprobes == RECORDER_UPROBES_NEVER)
 		recorder_degrade(recorder, "no CUDA calls for process %u (%s): --uprobes never", process->pid,
 		                 process->comm);

@@ -129,6 +129,7 @@ struct process {
 	bool forked;      /* made by fork within the recording and not (yet) replaced by exec */
 	bool born;        /* a record told of it and of its parent */
 	bool parent_lost; /* that record must have been lost: it may be anybody's child */
+	uint32_t rank, world_size; /* of a distributed job; world_size 0: not known */
 	uint64_t launches;
 	struct {
 		ARRAY(uint32_t)

@@ -187,20 +187,34 @@ static int load_existing(struct loader *loader, const struct record_fork *record
 	return 0;
 }
 
+/* The bridge of a new process takes another way into the file as well: its rank may be known before its birth. */
+static void take_over_rank(struct model *model, uint32_t process, uint32_t earlier)
+{
+	const struct process *unborn = &model->processes.items[earlier];
+
+	if (unborn->born || unborn->end_ns != UINT64_MAX)
+		return;
+	model->processes.items[process].rank = unborn->rank;
+	model->processes.items[process].world_size = unborn->world_size;
+}
+
 static int load_fork(struct loader *loader, const struct record_fork *record)
 {
 	struct model *model = loader->model;
-	uint32_t index = MODEL_NONE, process;
+	uint32_t index = MODEL_NONE, process, earlier;
 
 	if (!record->parent_tid)
 		return load_existing(loader, record);
 	if (record->child_pid != record->parent_pid) {
 		uint32_t parent =
 		    record->parent_pid ? model_get_process(model, record->parent_pid) : MODEL_NONE;
+		bool known = index_map_get(&model->process_by_pid, record->child_pid, &earlier);
 
 		process = model_new_process(model, record->child_pid, parent);
 		if (process == MODEL_NONE)
 			return -ENOMEM;
+		if (known)
+			take_over_rank(model, process, earlier);
 		model->processes.items[process].forked = true;
 		model->processes.items[process].start_ns = record->time_ns;
 		model->processes.items[process].comm = load_string_id(loader, record->comm);
@@ -573,6 +587,19 @@ static int load_bridge(struct loader *loader, const struct record_bridge *record
 	return 0;
 }
 
+static int load_rank(struct loader *loader, const struct record_rank *record)
+{
+	uint32_t index = model_get_process(loader->model, record->pid);
+
+	if (index == MODEL_NONE)
+		return -ENOMEM;
+	if (record->rank < record->world_size) {
+		loader->model->processes.items[index].rank = record->rank;
+		loader->model->processes.items[index].world_size = record->world_size;
+	}
+	return 0;
+}
+
 static int load_record(void *context, const struct record_header *record)
 {
 	struct loader *loader = context;
@@ -613,6 +640,8 @@ static int load_record(void *context, const struct record_header *record)
 		return load_loss(loader, body);
 	case RECORD_BRIDGE:
 		return load_bridge(loader, body);
+	case RECORD_RANK:
+		return load_rank(loader, body);
 	default:
 		return 0; /* mappings, and what a newer version wrote */
 	}

@@ -137,6 +137,7 @@ uint32_t ranks_label(struct ranks *ranks, const struct label *wanted)
 /* A rank to be: a device, and the process on it where several share it. */
 struct lane {
 	uint32_t device, process; /* indices; process MODEL_NONE: whatever runs there is this rank's work */
+	uint32_t owner;           /* process whose rank it is, MODEL_NONE */
 	uint32_t pid;
 };
 
@@ -153,6 +154,7 @@ static int add_lane(struct lane_list *lanes, const struct model *model, uint32_t
 	*lane = (struct lane){
 	    .device = device,
 	    .process = process,
+	    .owner = process,
 	    .pid = process == MODEL_NONE ? 0 : model->processes.items[process].pid,
 	};
 	return 0;
@@ -183,6 +185,22 @@ static int find_lanes(struct lane_list *lanes, const struct model *model, uint32
 	return rc;
 }
 
+/* As the process was told, which then also knows the size of the job; RANKS_NONE: not known. */
+static uint32_t lane_rank(struct ranks *ranks, const struct model *model, const struct lane *lane)
+{
+	struct input_state *input = &ranks->inputs.items[ranks->inputs.count - 1];
+	const struct process *process;
+
+	if (lane->owner == MODEL_NONE)
+		return RANKS_NONE;
+	process = &model->processes.items[lane->owner];
+	if (!process->world_size || process->world_size > WORLD_MOST)
+		return RANKS_NONE;
+	if (process->world_size > input->world_size)
+		input->world_size = process->world_size;
+	return process->rank;
+}
+
 static int add_track(struct ranks *ranks, const struct model *model, const struct lane *lane, bool compared)
 {
 	const struct device *device = &model->devices.items[lane->device];
@@ -193,7 +211,7 @@ static int add_track(struct ranks *ranks, const struct model *model, const struc
 	if (!track || !name)
 		return -ENOMEM;
 	track->member = (struct ranks_member){
-	    .rank = RANKS_NONE,
+	    .rank = lane_rank(ranks, model, lane),
 	    .input = input,
 	    .device = device->number,
 	    .pid = lane->pid,
@@ -229,7 +247,7 @@ int ranks_add(struct ranks *ranks, const struct model *model, const struct ranks
 			rc = add_track(ranks, model, lane, !input->alone || lanes.count > 1);
 	}
 	/* A file that says which rank it is holds one. */
-	if (!rc && ranks->tracks.count == first + 1)
+	if (!rc && ranks->tracks.count == first + 1 && input->rank != RANKS_NONE)
 		ranks->tracks.items[first].member.rank = input->rank;
 	array_free(&lanes);
 	return rc ? error_no_memory(error) : 0;

@@ -118,6 +118,7 @@ static const struct field fields[][MAX_FIELDS] = {
                        FIELD(bridge, cupti_path, STRING), FIELD(bridge, driver_version, NUMBER),
                        FIELD(bridge, simulated, NUMBER), FIELD(bridge, clock_error_ns, NUMBER),
                        FIELD(bridge, bridge_ns, NUMBER)},
+    [RECORD_RANK] = {FIELD(rank, pid, NUMBER), FIELD(rank, rank, NUMBER), FIELD(rank, world_size, NUMBER)},
 };
 
 struct dump {

@@ -26,6 +26,7 @@ static const struct record_layout layouts[] = {
     [RECORD_OVERHEAD] = {LAYOUT(overhead), TIMES(overhead, start_ns, end_ns), .event = true},
     [RECORD_LOSS] = {LAYOUT(loss), TIMES(loss, start_ns, end_ns)},
     [RECORD_BRIDGE] = {LAYOUT(bridge), TIMES(bridge, time_ns, time_ns)},
+    [RECORD_RANK] = {LAYOUT(rank)},
 };
 
 const struct record_layout *record_layout_find(uint16_t type)

@@ -36,6 +36,7 @@ enum record_type {
 	RECORD_OVERHEAD = 16,
 	RECORD_LOSS = 17,
 	RECORD_BRIDGE = 18,
+	RECORD_RANK = 19,
 };
 
 struct record_header {
@@ -317,6 +318,14 @@ struct record_bridge {
 	uint64_t bridge_ns;      /* CPU time used by the bridge */
 };
 
+/* Which rank of a distributed job a process is. */
+struct record_rank {
+	struct record_header header;
+	uint32_t pid;
+	uint32_t rank, world_size; /* world_size is never 0 */
+	uint32_t pad;
+};
+
 _Static_assert(sizeof(struct record_header) == 8, "record_header");
 _Static_assert(sizeof(struct record_string) == 16, "record_string");
 _Static_assert(sizeof(struct record_info) == 16, "record_info");
@@ -336,5 +345,6 @@ _Static_assert(sizeof(struct record_sync) == 48, "record_sync");
 _Static_assert(sizeof(struct record_overhead) == 40, "record_overhead");
 _Static_assert(sizeof(struct record_loss) == 40, "record_loss");
 _Static_assert(sizeof(struct record_bridge) == 64, "record_bridge");
+_Static_assert(sizeof(struct record_rank) == 24, "record_rank");
 
 #endif

@@ -40,7 +40,7 @@ static __thread uint32_t traced_depth; /* depth of the call that will make a rec
 
 /* Options */
 
-static uint64_t option(const char *name, uint64_t otherwise)
+uint64_t simOption(const char *name, uint64_t otherwise)
 {
 	const char *text = getenv(name);
 	char *end;
@@ -55,20 +55,20 @@ static uint64_t option(const char *name, uint64_t otherwise)
 static void read_options(void)
 {
 	const char *truth = getenv("SIM_TRUTH");
-	uint64_t devices = option("SIM_DEVICES", 1);
+	uint64_t devices = simOption("SIM_DEVICES", 1);
 
 	sim_options = (struct sim_options){
 	    .devices = devices > SIM_MAX_DEVICES ? SIM_MAX_DEVICES : (uint32_t)devices,
-	    .spin = option("SIM_SPIN", 0),
+	    .spin = simOption("SIM_SPIN", 0),
 	    .truth = truth && *truth ? strdup(truth) : NULL,
-	    .launch_ns = option("SIM_LAUNCH_NS", 4000),
-	    .start_ns = option("SIM_START_NS", 3000),
-	    .floor_ns = option("SIM_FLOOR_NS", 1000),
-	    .alloc_ns = option("SIM_ALLOC_NS", 20000),
-	    .free_ns = option("SIM_FREE_NS", 20000),
-	    .copy_mbps = option("SIM_COPY_MBPS", 20000),
-	    .sync_ns = option("SIM_SYNC_NS", 0),
-	    .memory_mb = option("SIM_MEMORY_MB", 16384),
+	    .launch_ns = simOption("SIM_LAUNCH_NS", 4000),
+	    .start_ns = simOption("SIM_START_NS", 3000),
+	    .floor_ns = simOption("SIM_FLOOR_NS", 1000),
+	    .alloc_ns = simOption("SIM_ALLOC_NS", 20000),
+	    .free_ns = simOption("SIM_FREE_NS", 20000),
+	    .copy_mbps = simOption("SIM_COPY_MBPS", 20000),
+	    .sync_ns = simOption("SIM_SYNC_NS", 0),
+	    .memory_mb = simOption("SIM_MEMORY_MB", 16384),
 	};
 	if (!sim_options.copy_mbps)
 		sim_options.copy_mbps = 1;

@@ -134,6 +134,10 @@ static void start_op(struct sim_stream *stream, struct sim_op *op)
 	op->start_ns = start;
 	op->end_ns = start + op->work.duration_ns;
 	op->started = true;
+	if (op->work.meeting) {
+		op->work.meeting->arrive(op->work.meeting, start);
+		op->end_ns = op->work.meeting->end(op->work.meeting);
+	}
 }
 
 /* Takes a finished operation out of its stream and lets everybody know. */
@@ -156,6 +160,8 @@ static void finish_op(struct sim_stream *stream)
 	__atomic_store_n(&stream->done, op->seq, __ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&stream->waiters, __ATOMIC_SEQ_CST))
 		futex_wake(&stream->done);
+	if (op->work.meeting)
+		op->work.meeting->over(op->work.meeting);
 	free(op->work.staging);
 	free(op->waits);
 	free(op);
@@ -256,37 +262,57 @@ static void *clock_thread(void *unused)
  * A GPU does not compete for CPUs: the clock thread may run anywhere whatever the program was pinned to,
  * wakes exactly, and goes before ordinary threads where that is allowed.
  */
-static void *clock_thread_main(void *unused)
+struct hardware {
+	void *(*run)(void *);
+	void *argument;
+};
+
+static void *hardware_main(void *argument)
 {
 	struct sched_param priority = {.sched_priority = 1};
+	struct hardware hardware = *(struct hardware *)argument;
 	cpu_set_t all;
 
+	free(argument);
 	memset(&all, 0xff, sizeof(all));
 	sched_setaffinity(0, sizeof(all), &all);
 	prctl(PR_SET_TIMERSLACK, 1);
 	pthread_setschedparam(pthread_self(), SCHED_FIFO, &priority);
-	return clock_thread(unused);
+	return hardware.run(hardware.argument);
+}
+
+int simHardwareThread(const char *name, void *(*run)(void *), void *argument)
+{
+	struct hardware *hardware = malloc(sizeof(*hardware));
+	sigset_t every, before;
+	pthread_t thread;
+	int error;
+
+	if (!hardware)
+		return ENOMEM;
+	*hardware = (struct hardware){run, argument};
+	/* The program's signals are not for this thread. */
+	sigfillset(&every);
+	pthread_sigmask(SIG_SETMASK, &every, &before);
+	error = pthread_create(&thread, NULL, hardware_main, hardware);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (error) {
+		free(hardware);
+		return error;
+	}
+	pthread_setname_np(thread, name);
+	pthread_detach(thread);
+	return 0;
 }
 
 int engine_start(void)
 {
-	sigset_t every, before;
-	pthread_t thread;
 	int error = 0;
 
 	pthread_mutex_lock(&lock);
-	if (!running) {
-		/* The program's signals are not for this thread. */
-		sigfillset(&every);
-		pthread_sigmask(SIG_SETMASK, &every, &before);
-		error = pthread_create(&thread, NULL, clock_thread_main, NULL);
-		pthread_sigmask(SIG_SETMASK, &before, NULL);
-		if (!error) {
-			pthread_setname_np(thread, "sim-gpu");
-			pthread_detach(thread);
-			running = true;
-		}
-	}
+	if (!running)
+		error = simHardwareThread("sim-gpu", clock_thread, NULL);
+	running = running || !error;
 	pthread_mutex_unlock(&lock);
 	return error;
 }
@@ -374,6 +400,28 @@ static bool advance_after_submission(void)
 	doorbell++;
 	clock_wake_ns = first->head->end_ns;
 	return true;
+}
+
+void simMeetingsChanged(void)
+{
+	bool ring = false;
+
+	pthread_mutex_lock(&lock);
+	for (struct sim_stream *s = active_streams; s; s = s->active_next) {
+		struct sim_op *op = s->head;
+
+		if (!op || !op->started || !op->work.meeting || op->end_ns != UINT64_MAX)
+			continue;
+		op->end_ns = op->work.meeting->end(op->work.meeting);
+		if (op->end_ns < clock_wake_ns) {
+			clock_wake_ns = op->end_ns;
+			doorbell++;
+			ring = true;
+		}
+	}
+	pthread_mutex_unlock(&lock);
+	if (ring)
+		futex_wake(&doorbell);
 }
 
 static void wait_for_room(struct sim_stream *stream)

@@ -45,6 +45,7 @@ enum sim_magic {
 struct sim_kernel {
 	uint32_t magic;
 	uint64_t duration_ns;
+	bool meets; /* its argument is a struct sim_meeting */
 	char *name;
 };
 

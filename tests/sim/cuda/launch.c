@@ -21,7 +21,7 @@ struct sim_graph_exec {
 
 static uint32_t last_graph_id;
 
-CUfunction simKernelCreate(const char *name, uint64_t duration_ns)
+static CUfunction create_kernel(const char *name, uint64_t duration_ns, bool meets)
 {
 	struct sim_kernel *kernel = calloc(1, sizeof(*kernel));
 
@@ -29,6 +29,7 @@ CUfunction simKernelCreate(const char *name, uint64_t duration_ns)
 		return NULL;
 	kernel->magic = SIM_MAGIC_KERNEL;
 	kernel->duration_ns = duration_ns;
+	kernel->meets = meets;
 	kernel->name = strdup(name);
 	if (!kernel->name) {
 		free(kernel);
@@ -37,8 +38,18 @@ CUfunction simKernelCreate(const char *name, uint64_t duration_ns)
 	return kernel;
 }
 
+CUfunction simKernelCreate(const char *name, uint64_t duration_ns)
+{
+	return create_kernel(name, duration_ns, false);
+}
+
+CUfunction simKernelCreateMeeting(const char *name)
+{
+	return create_kernel(name, 0, true);
+}
+
 static CUresult launch(CUfunction kernel, const uint32_t grid[3], const uint32_t block[3],
-                       uint32_t shared_bytes, CUstream handle)
+                       uint32_t shared_bytes, CUstream handle, void **params)
 {
 	CUresult error;
 	struct sim_stream *stream = sim_find_stream(handle, &error);
@@ -53,6 +64,12 @@ static CUresult launch(CUfunction kernel, const uint32_t grid[3], const uint32_t
 			return CUDA_ERROR_INVALID_VALUE;
 	work.name = kernel->name;
 	work.duration_ns = kernel->duration_ns;
+	if (kernel->meets) {
+		/* A meeting is used once, and a graph would run it again. */
+		if (!params || stream->capture)
+			return CUDA_ERROR_NOT_SUPPORTED;
+		work.meeting = params[0];
+	}
 	work.shared_bytes = shared_bytes;
 	memcpy(work.grid, grid, sizeof(work.grid));
 	memcpy(work.block, block, sizeof(work.block));
@@ -72,8 +89,8 @@ CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int g
 {
 	const uint32_t grid[3] = {grid_x, grid_y, grid_z}, block[3] = {block_x, block_y, block_z};
 
-	(void)params, (void)extra;
-	SIM_TRACED(cuLaunchKernel, launch(function, grid, block, shared_bytes, stream));
+	(void)extra;
+	SIM_TRACED(cuLaunchKernel, launch(function, grid, block, shared_bytes, stream, params));
 }
 
 /* Graphs */

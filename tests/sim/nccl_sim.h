@@ -6,8 +6,8 @@
  * Ranks are processes of one machine, each with a device of its own; they meet in shared memory. Nothing is
  * computed and no bytes move: a collective is a kernel that starts as others do, goes on until those of all
  * ranks have started, and then for as long as the bytes would take. Its times are exact: the end is counted
- * from the last start, however late a host thread learns of it. As with NCCL, a rank that never comes makes the
- * others wait for ever.
+ * from the last start, however late a host thread learns of it. As with NCCL, a rank that never comes makes
+ *the others wait for ever.
  *
  * The calls of a group (ncclGroupStart … ncclGroupEnd) on one communicator and stream become one kernel.
  *
@@ -16,9 +16,9 @@
  *	SIM_NCCL_MBPS    bandwidth, MB/s (50000)
  *	SIM_NCCL_BASE_NS what every collective takes beside its bytes (20000)
  *	SIM_NCCL_SKEW_NS ranks leave a collective within this time of each other (3000)
- *	SIM_NCCL_TRUTH   folder for the account of each communicator and rank, COMMUNICATOR-RANK.json, written by
- *	                 ncclCommDestroy: per kernel when it started, when the last rank came and which it was, when it
- *	                 ended, its operations and bytes (CLOCK_MONOTONIC)
+ *	SIM_NCCL_TRUTH   folder for the account of each communicator and rank, COMMUNICATOR-RANK.json, written
+ *by ncclCommDestroy: per kernel when it started, when the last rank came and which it was, when it ended, its
+ *operations and bytes (CLOCK_MONOTONIC)
  */
 #ifndef WHYIDLE_SIM_NCCL_H
 #define WHYIDLE_SIM_NCCL_H
@@ -68,7 +68,8 @@ const char *ncclGetErrorString(ncclResult_t result);
 ncclResult_t ncclGetUniqueId(ncclUniqueId *id);
 /* Blocks until all ranks have called it. The current device becomes the rank's. */
 ncclResult_t ncclCommInitRank(ncclComm_t *comm, int nranks, ncclUniqueId id, int rank);
-ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int nranks, ncclUniqueId id, int rank, ncclConfig_t *config);
+ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int nranks, ncclUniqueId id, int rank,
+                                    ncclConfig_t *config);
 /* Waits for what the communicator still does on this rank. */
 ncclResult_t ncclCommDestroy(ncclComm_t comm);
 ncclResult_t ncclCommCount(ncclComm_t comm, int *count);
@@ -77,14 +78,14 @@ ncclResult_t ncclCommUserRank(ncclComm_t comm, int *rank);
 ncclResult_t ncclGroupStart(void);
 ncclResult_t ncclGroupEnd(void);
 
-ncclResult_t ncclAllReduce(const void *send, void *receive, size_t count, ncclDataType_t type, ncclRedOp_t operation,
-                           ncclComm_t comm, cudaStream_t stream);
-ncclResult_t ncclReduce(const void *send, void *receive, size_t count, ncclDataType_t type, ncclRedOp_t operation,
-                        int root, ncclComm_t comm, cudaStream_t stream);
+ncclResult_t ncclAllReduce(const void *send, void *receive, size_t count, ncclDataType_t type,
+                           ncclRedOp_t operation, ncclComm_t comm, cudaStream_t stream);
+ncclResult_t ncclReduce(const void *send, void *receive, size_t count, ncclDataType_t type,
+                        ncclRedOp_t operation, int root, ncclComm_t comm, cudaStream_t stream);
 ncclResult_t ncclBroadcast(const void *send, void *receive, size_t count, ncclDataType_t type, int root,
                            ncclComm_t comm, cudaStream_t stream);
-ncclResult_t ncclAllGather(const void *send, void *receive, size_t count, ncclDataType_t type, ncclComm_t comm,
-                           cudaStream_t stream);
+ncclResult_t ncclAllGather(const void *send, void *receive, size_t count, ncclDataType_t type,
+                           ncclComm_t comm, cudaStream_t stream);
 ncclResult_t ncclReduceScatter(const void *send, void *receive, size_t count, ncclDataType_t type,
                                ncclRedOp_t operation, ncclComm_t comm, cudaStream_t stream);
 /* In a group with each other, or alone. Only the two ranks meet. */

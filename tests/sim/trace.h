@@ -111,8 +111,8 @@ uint64_t simOption(const char *name, uint64_t otherwise);
 CUfunction simKernelCreateMeeting(const char *name);
 /* Somebody came to a meeting: kernels that wait are looked at again. */
 void simMeetingsChanged(void);
-/* A thread that stands for a piece of hardware: it takes no signals, may run on any CPU and goes first. Returns 0
- * or an errno. */
+/* A thread that stands for a piece of hardware: it takes no signals, may run on any CPU and goes first.
+ * Returns 0 or an errno. */
 int simHardwareThread(const char *name, void *(*run)(void *), void *argument);
 
 /* Number of devices, 0 if CUDA cannot be used in this process; does not initialise CUDA. */

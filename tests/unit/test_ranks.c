@@ -285,12 +285,58 @@ static void solve(struct job *job, struct ranks_report *report)
 	ranks_free(ranks);
 }
 
+/* Each rank's part of the causes: sums to its wait, and over the ranks to the causes. */
+static void check_peers(const struct ranks_report *report)
+{
+	const struct ranks_peer *peer;
+
+	for (uint32_t m = 0; m < report->members.count; m++) {
+		const struct ranks_member *member = &report->members.items[m];
+		uint64_t waits = 0, idle = 0;
+
+		array_for_each (peer, &report->peers) {
+			waits += peer->member == m ? peer->wait_ns : 0;
+			idle += peer->member == m ? peer->idle_ns : 0;
+		}
+		cr_assert_eq(waits, member->wait_ns - member->undecided_ns);
+		cr_assert_leq(idle, member->idle_wait_ns);
+	}
+	for (uint32_t c = 0; c < report->causes.count; c++) {
+		uint64_t waits = 0;
+
+		array_for_each (peer, &report->peers)
+			waits += peer->cause == c ? peer->wait_ns : 0;
+		cr_assert_eq(waits, report->causes.items[c].wait_ns);
+	}
+}
+
+/* The job's time is spent on one thing at a time, and steps refer to causes of their slowest rank. */
+static void check_path(const struct ranks_report *report)
+{
+	const struct ranks_path *path = &report->path;
+	uint64_t sum = path->compute_ns + path->copy_ns + path->transfer_ns;
+	const struct ranks_path_cause *cause;
+	const struct ranks_step *step;
+
+	array_for_each (cause, &path->causes)
+		sum += cause->ns;
+	cr_assert_eq(sum, path->span_ns);
+	array_for_each (step, &report->steps) {
+		cr_assert_eq(step->slowest == RANKS_NONE, step->cause == RANKS_NONE);
+		if (step->cause != RANKS_NONE)
+			cr_assert_eq(report->causes.items[step->cause].late, step->slowest);
+	}
+}
+
 /* What holds of every report. */
 static void check(const struct ranks_report *report)
 {
 	const struct ranks_member *member;
 	const struct ranks_cause *cause;
 	uint64_t waits = 0, delays = 0, caused = 0, suffered = 0, last = 0;
+
+	check_peers(report);
+	check_path(report);
 
 	array_for_each (cause, &report->causes) {
 		waits += cause->wait_ns;
@@ -332,6 +378,33 @@ static const struct expected_cause expected[] = {
 };
 #define EXPECTED_COUNT (sizeof(expected) / sizeof(expected[0]))
 
+/* The job's time goes to what the slow rank did, and to nothing that the others did. */
+static void check_job_time(const struct ranks_report *report, const struct expected_cause *truth,
+                           unsigned steps)
+{
+	const struct ranks_path *path = &report->path;
+	double planted = (double)(steps - 1) * PLANTED;
+
+	cr_assert_geq((double)path->span_ns, planted);
+	if (truth->reason == LATE_COMPUTE) {
+		cr_assert_geq((double)path->compute_ns, 0.98 * planted);
+	} else if (truth->reason == LATE_COPY) {
+		cr_assert_float_eq((double)path->copy_ns, planted, 0.05 * planted);
+	} else {
+		const struct ranks_path_cause *top = &path->causes.items[0];
+
+		cr_assert(top->root == report->slowest && top->reason == truth->reason &&
+		          top->code == truth->code && top->role == truth->role);
+		/* A host that is late while the GPU is busy was late all along the kernels before. */
+		if (truth->reason == LATE_HOST)
+			cr_assert_geq((double)top->ns, 0.95 * planted);
+		else
+			cr_assert_float_eq((double)top->ns, planted, 0.05 * planted);
+	}
+	if (truth->planted == PLANT_WORKER)
+		cr_assert_str_eq(report->causes.items[0].via, "train ← loader");
+}
+
 /* One slow rank with a known cause: nearly all of the wait is its, with that cause. */
 static void check_planted(unsigned ranks, const struct expected_cause *truth)
 {
@@ -360,6 +433,7 @@ static void check_planted(unsigned ranks, const struct expected_cause *truth)
 	/* The first collective has nothing before it to measure from. */
 	cr_assert_geq(top->wait_ns * 100, report.charged_ns * 95, "%lu of %lu", top->wait_ns,
 	              report.charged_ns);
+	check_job_time(&report, truth, job.steps);
 	if (truth->planted == PLANT_SLOW)
 		cr_assert_str_eq(top->detail, "as many kernels, but slower");
 	if (truth->planted == PLANT_COMPUTE)

@@ -56,6 +56,7 @@ static void add_cause(struct ranks_report *ranks, uint32_t late, uint32_t root, 
 	    .confidence = CONFIDENCE_HIGH,
 	    .thread = reason == LATE_IDLE ? "loader\033[31m" : "",
 	    .detail = detail,
+	    .via = reason == LATE_IDLE ? "train ← loader\033[31m" : "",
 	    .wait_ns = ns,
 	    .delay_ns = ns / 3,
 	    .collectives = 300,
@@ -92,7 +93,7 @@ static void fill(struct ranks_report *ranks)
 	member = add_member(ranks, "traces/\001rank2.json.gz", 2400 * MS, 0);
 	member->clock = (struct ranks_clock){CLOCK_SAME, 0, 0, 3 * US, 1190};
 	group = array_add(&ranks->groups);
-	*group = (struct ranks_group){3, "AllReduce", 1190, 10, 1, 12, 400 * US};
+	*group = (struct ranks_group){3, "AllReduce", 1190, 10, 1, 12, 400 * US, 0};
 	add_cause(ranks, 1, 1, LATE_IDLE, "/data/shard-7\n", 3000 * MS);
 	add_cause(ranks, 1, 0, LATE_HOST, "", 1000 * MS);
 	add_cause(ranks, 1, 1, LATE_COMPUTE, "more kernels", 600 * MS);
@@ -103,9 +104,15 @@ static void fill(struct ranks_report *ranks)
 		char **name = array_add(&ranks->owned);
 
 		cr_assert(asprintf(name, "ProfilerStep#%u", i) > 0);
-		*step = (struct ranks_step){
-		    *name,   (1000 + 300 * i) * MS, (1300 + 300 * i) * MS, 30 * MS + i * US, (100 + i) * MS,
-		    40 * MS, i ? 1 : RANKS_NONE};
+		*step = (struct ranks_step){*name,
+		                            (1000 + 300 * i) * MS,
+		                            (1300 + 300 * i) * MS,
+		                            30 * MS + i * US,
+		                            (100 + i) * MS,
+		                            40 * MS,
+		                            i ? 1 : RANKS_NONE,
+		                            i ? 0 : RANKS_NONE,
+		                            30};
 	}
 }
 

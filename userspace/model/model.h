@@ -126,9 +126,9 @@ struct process {
 	uint32_t comm;    /* string id */
 	uint32_t cmdline; /* string id, 0 not known */
 	uint64_t start_ns, end_ns;
-	bool forked;      /* made by fork within the recording and not (yet) replaced by exec */
-	bool born;        /* a record told of it and of its parent */
-	bool parent_lost; /* that record must have been lost: it may be anybody's child */
+	bool forked;               /* made by fork within the recording and not (yet) replaced by exec */
+	bool born;                 /* a record told of it and of its parent */
+	bool parent_lost;          /* that record must have been lost: it may be anybody's child */
 	uint32_t rank, world_size; /* of a distributed job; world_size 0: not known */
 	uint64_t launches;
 	struct {

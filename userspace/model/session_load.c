@@ -187,7 +187,8 @@ static int load_existing(struct loader *loader, const struct record_fork *record
 	return 0;
 }
 
-/* The bridge of a new process takes another way into the file as well: its rank may be known before its birth. */
+/* The bridge of a new process takes another way into the file as well: its rank may be known before its
+ * birth. */
 static void take_over_rank(struct model *model, uint32_t process, uint32_t earlier)
 {
 	const struct process *unborn = &model->processes.items[earlier];

@@ -356,6 +356,18 @@ struct track_event *group_event(const struct ranks *ranks, const struct group *g
 	           : &ranks->tracks.items[group->members.items[member].track].events.items[event];
 }
 
+const struct group *groups_largest(const struct ranks *ranks)
+{
+	const struct group *group, *largest = NULL;
+
+	array_for_each (group, &ranks->groups) {
+		if (group->members.count > 1 &&
+		    (!largest || group->instances.count > largest->instances.count))
+			largest = group;
+	}
+	return largest;
+}
+
 uint64_t tracks_error(const struct ranks *ranks, uint32_t a, uint32_t b)
 {
 	uint32_t x = ranks->tracks.items[a].member.input, y = ranks->tracks.items[b].member.input;

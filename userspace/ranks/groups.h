@@ -13,6 +13,9 @@ void groups_free(struct ranks *ranks);
 struct track_event *group_event(const struct ranks *ranks, const struct group *group, size_t instance,
                                 size_t member);
 
+/* The group of several members with the most collectives, NULL if there is none. */
+const struct group *groups_largest(const struct ranks *ranks);
+
 /* How far the clocks of two tracks may be off against each other. */
 uint64_t tracks_error(const struct ranks *ranks, uint32_t a, uint32_t b);
 

@@ -42,6 +42,18 @@ static const char *leaf_detail(struct ranks *ranks, const struct model *model, c
 	return ranks_text(ranks, text);
 }
 
+/* "main ← pt_data_pin ← loader"; NULL if memory ran out. */
+static const char *leaf_via(struct ranks *ranks, const struct model *model, const struct leaf *leaf)
+{
+	char text[DETAIL_MAX] = "";
+	size_t used = 0;
+
+	for (uint32_t i = 0; leaf->depth > 1 && i < leaf->depth && used < sizeof(text); i++)
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s", i ? " ← " : "",
+		                         model_string(model, model->threads.items[leaf->chain[i]].comm));
+	return ranks_text(ranks, text);
+}
+
 static uint32_t leaf_label(struct blame *blame, const struct leaf *leaf)
 {
 	const struct model *model = blame->source->model;
@@ -51,6 +63,7 @@ static uint32_t leaf_label(struct blame *blame, const struct leaf *leaf)
 	    .role = leaf->role,
 	    .confidence = leaf->confidence,
 	    .thread = "",
+	    .via = "",
 	};
 
 	if (leaf->thread != MODEL_NONE) {
@@ -66,7 +79,8 @@ static uint32_t leaf_label(struct blame *blame, const struct leaf *leaf)
 		label.thread = ranks_text(blame->source->ranks, model_string(model, thread->comm));
 	}
 	label.detail = leaf_detail(blame->source->ranks, model, leaf);
-	if (!label.thread || !label.detail)
+	label.via = leaf_via(blame->source->ranks, model, leaf);
+	if (!label.thread || !label.detail || !label.via)
 		return RANKS_NONE;
 	return ranks_label(blame->source->ranks, &label);
 }

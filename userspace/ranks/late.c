@@ -34,7 +34,7 @@ struct charging {
 	struct {
 		ARRAY(size_t)
 	} last_turn; /* of each cause: 1 + the turn that it last took part in */
-	struct index_map cause_by_key, part_by_key;
+	struct index_map cause_by_key, part_by_key, peer_by_key;
 	size_t turn;
 };
 
@@ -107,6 +107,7 @@ static int list_turns(struct charging *charging, uint32_t at)
 		arrivals = arrivals_of(ranks, group, i);
 		instance->first_ns = arrivals.first_ns;
 		instance->last_ns = arrivals.last_ns;
+		instance->last = (uint32_t)arrivals.last;
 		if (arrivals.least_end_ns + tracks_error(ranks, track_of(group, arrivals.last),
 		                                         track_of(group, arrivals.earliest_end)) <
 		    arrivals.last_ns) {
@@ -152,6 +153,7 @@ static uint32_t cause_of(struct charging *charging, uint32_t late, const struct 
 	    .role = label->role,
 	    .thread = "",
 	    .detail = "",
+	    .via = "",
 	};
 	return at;
 }
@@ -194,6 +196,7 @@ static int describe_causes(struct charging *charging)
 		largest[part->cause] = part->ns;
 		cause->thread = label->thread;
 		cause->detail = label->detail;
+		cause->via = label->via;
 	}
 	for (size_t i = 0; ok && i < count; i++) {
 		struct ranks_cause *cause = &charging->report->causes.items[i];
@@ -224,6 +227,7 @@ static int keep_shares(struct charging *charging, struct instance *instance, con
 		if (!slot || cause == RANKS_NONE || add_part(charging, cause, share))
 			return -ENOMEM;
 		*slot = *share;
+		slot->cause = cause;
 		charging->report->causes.items[cause].wait_ns += share->ns;
 		if (charging->last_turn.items[cause] != charging->turn)
 			charging->report->causes.items[cause].collectives++;
@@ -236,6 +240,48 @@ static int keep_shares(struct charging *charging, struct instance *instance, con
 		if (cause == RANKS_NONE)
 			return -ENOMEM;
 		charging->report->causes.items[cause].delay_ns += share->ns;
+	}
+	return 0;
+}
+
+static struct ranks_peer *find_peer(struct charging *charging, uint32_t track, uint32_t cause)
+{
+	uint64_t key = (uint64_t)track << 32 | cause;
+	struct ranks_peer *peer;
+	uint32_t at;
+
+	if (index_map_get(&charging->peer_by_key, key, &at))
+		return &charging->report->peers.items[at];
+	peer = array_add(&charging->report->peers);
+	if (!peer || index_map_put(&charging->peer_by_key, key, (uint32_t)charging->report->peers.count - 1))
+		return NULL;
+	peer->member = track;
+	peer->cause = cause;
+	return peer;
+}
+
+/*
+ * What one rank waited for, of which `idle_ns` with nothing else on its GPU: spread over the shares like the
+ * wait itself; what rounding leaves goes to the last.
+ */
+static int keep_peers(struct charging *charging, uint32_t track, uint32_t late,
+                      const struct portion_list *shares, uint64_t wait_ns, uint64_t idle_ns)
+{
+	uint64_t left = idle_ns;
+
+	for (size_t i = 0; i < shares->count; i++) {
+		const struct share *share = &shares->items[i];
+		uint32_t cause = cause_of(charging, late, share);
+		struct ranks_peer *peer = cause == RANKS_NONE ? NULL : find_peer(charging, track, cause);
+		uint64_t idle = (uint64_t)((double)idle_ns * (double)share->ns / (double)wait_ns);
+
+		if (!peer)
+			return -ENOMEM;
+		idle = i + 1 == shares->count || idle > left ? left : idle;
+		left -= idle;
+		peer->wait_ns += share->ns;
+		peer->idle_ns += idle;
+		peer->collectives++;
 	}
 	return 0;
 }
@@ -254,6 +300,27 @@ static uint64_t wait_of(const struct ranks *ranks, const struct track *track, co
 		wait = event->end_ns - event->start_ns;
 	*idle_ns = wait - cover_measure(&track->device_work, event->start_ns, event->start_ns + wait);
 	return wait;
+}
+
+/* Splits the wait of one member for the last one, for itself and for the sum of all. */
+static int charge_member(struct charging *charging, const struct turn *turn, const struct arrivals *arrivals,
+                         size_t member, uint64_t wait_ns, uint64_t idle_ns, struct portion_list *waits)
+{
+	const struct group *group = &charging->ranks->groups.items[turn->group];
+	struct portion_list own = {0};
+	const struct share *share;
+	int rc =
+	    portions_split(charging->ranks, group, turn->instance, arrivals->last, member, wait_ns, &own);
+
+	if (!rc)
+		rc = keep_peers(charging, track_of(group, member), track_of(group, arrivals->last), &own,
+		                wait_ns, idle_ns);
+	array_for_each (share, &own) {
+		if (!rc)
+			rc = portions_add(waits, share->root, share->label, share->ns);
+	}
+	array_free(&own);
+	return rc;
 }
 
 static int charge_turn(struct charging *charging, const struct turn *turn)
@@ -286,12 +353,13 @@ static int charge_turn(struct charging *charging, const struct turn *turn)
 		track->member.idle_wait_ns += idle;
 		if (!decided) {
 			report->undecided_ns += wait;
+			track->member.undecided_ns += wait;
 			continue;
 		}
 		report->charged_ns += wait;
 		instance->wait_ns += wait;
 		instance->most_ns = wait > instance->most_ns ? wait : instance->most_ns;
-		rc = portions_split(ranks, group, turn->instance, arrivals.last, m, wait, &waits);
+		rc = charge_member(charging, turn, &arrivals, m, wait, idle, &waits);
 	}
 	if (!decided) {
 		group->undecided += waited;
@@ -348,6 +416,51 @@ static int compare_cause(const void *a, const void *b)
 	return order ? order : (int)x->reason * 1000 + (int)x->code - (int)y->reason * 1000 - (int)y->code;
 }
 
+struct ranked_cause {
+	struct ranks_cause cause; /* first */
+	uint32_t before;
+};
+
+static int compare_peer(const void *a, const void *b)
+{
+	const struct ranks_peer *x = a, *y = b;
+	int order = (x->member > y->member) - (x->member < y->member);
+
+	if (!order)
+		order = (x->wait_ns < y->wait_ns) - (x->wait_ns > y->wait_ns);
+	return order ? order : (x->cause > y->cause) - (x->cause < y->cause);
+}
+
+/* Brings the causes into order; who refers to them follows. */
+static int sort_causes(struct charging *charging)
+{
+	struct ranks_report *report = charging->report;
+	size_t count = report->causes.count;
+	struct ranked_cause *ranked = calloc(count + 1, sizeof(*ranked));
+	uint32_t *place = calloc(count + 1, sizeof(*place));
+	bool ok = ranked && place;
+	struct ranks_peer *peer;
+	struct share *share;
+
+	for (uint32_t i = 0; ok && i < count; i++)
+		ranked[i] = (struct ranked_cause){report->causes.items[i], i};
+	if (ok) {
+		qsort_items(ranked, count, sizeof(*ranked), compare_cause);
+		for (uint32_t i = 0; i < count; i++) {
+			report->causes.items[i] = ranked[i].cause;
+			place[ranked[i].before] = i;
+		}
+		array_for_each (peer, &report->peers)
+			peer->cause = place[peer->cause];
+		array_for_each (share, &charging->ranks->shares)
+			share->cause = place[share->cause];
+		array_sort(&report->peers, compare_peer);
+	}
+	free(place);
+	free(ranked);
+	return ok ? 0 : -ENOMEM;
+}
+
 int late_charge(struct ranks *ranks, struct ranks_report *report)
 {
 	struct charging charging = {.ranks = ranks, .report = report};
@@ -370,12 +483,14 @@ int late_charge(struct ranks *ranks, struct ranks_report *report)
 		    charging.turns.items[charging.turns.count - 1].last_ns - charging.turns.items[0].last_ns;
 		report->matched = charging.turns.count;
 	}
-	array_sort(&report->causes, compare_cause);
+	if (!rc)
+		rc = sort_causes(&charging);
 	array_free(&charging.turns);
 	array_free(&charging.transfers);
 	array_free(&charging.parts);
 	array_free(&charging.last_turn);
 	index_map_free(&charging.cause_by_key);
 	index_map_free(&charging.part_by_key);
+	index_map_free(&charging.peer_by_key);
 	return rc;
 }

@@ -5,7 +5,7 @@
 
 #include "ranks/groups.h"
 
-/* Charges the waits of all groups; fills the figures of the members, and the report's sums and causes.
+/* Charges the waits of all groups; fills the figures of the members, and the report's sums, causes and peers.
  * Returns 0 or -ENOMEM. */
 int late_charge(struct ranks *ranks, struct ranks_report *report);
 
@@ -13,6 +13,9 @@ int late_charge(struct ranks *ranks, struct ranks_report *report);
 struct portion_list {
 	ARRAY(struct share)
 };
+
+/* Adds to what the list has of the same label of the same track. Returns 0 or -ENOMEM. */
+int portions_add(struct portion_list *list, uint32_t root, uint32_t label, uint64_t ns);
 
 /*
  * What the track did from its previous collective of the group to its arrival at this one, on the basis of

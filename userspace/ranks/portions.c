@@ -33,7 +33,7 @@ static struct stretch stretch_of(const struct ranks *ranks, const struct group *
 	return stretch;
 }
 
-static int add_portion(struct portion_list *list, uint32_t root, uint32_t label, uint64_t ns)
+int portions_add(struct portion_list *list, uint32_t root, uint32_t label, uint64_t ns)
 {
 	struct share *share;
 
@@ -48,7 +48,7 @@ static int add_portion(struct portion_list *list, uint32_t root, uint32_t label,
 	share = array_add(list);
 	if (!share)
 		return -ENOMEM;
-	*share = (struct share){root, label, ns};
+	*share = (struct share){.root = root, .label = label, .ns = ns};
 	return 0;
 }
 
@@ -79,7 +79,7 @@ static int add_leaves(struct portion_list *list, const struct stretch *stretch,
 		if (start >= stretch->to_ns)
 			break;
 		if (end > start)
-			rc = add_portion(list, stretch->track, leaf->label, end - start);
+			rc = portions_add(list, stretch->track, leaf->label, end - start);
 	}
 	return rc;
 }
@@ -100,8 +100,8 @@ static int add_work(struct portion_list *list, const struct track *track, const 
 	compute = cover_measure(&track->compute, from, stretch->to_ns);
 	work = cover_measure(&track->device_work, from, stretch->to_ns);
 	if (!rc)
-		rc = add_portion(list, stretch->track, LABEL_COMPUTE_MORE, compute);
-	return rc ? rc : add_portion(list, stretch->track, LABEL_COPY, work - compute);
+		rc = portions_add(list, stretch->track, LABEL_COMPUTE_MORE, compute);
+	return rc ? rc : portions_add(list, stretch->track, LABEL_COPY, work - compute);
 }
 
 /* `ns` by the shares of a collective in which the track waited for a late rank. */
@@ -121,7 +121,7 @@ static int add_by_shares(struct ranks *ranks, struct portion_list *list, const s
 
 		part = part > ns - given ? ns - given : part;
 		given += part;
-		rc = add_portion(list, share->root, share->label, part);
+		rc = portions_add(list, share->root, share->label, part);
 	}
 	return rc;
 }
@@ -162,7 +162,7 @@ static int add_collectives(struct ranks *ranks, struct portion_list *list, const
 		alone -= wait;
 		rc = add_by_shares(ranks, list, instance, wait);
 	}
-	return rc ? rc : add_portion(list, stretch->track, LABEL_TRANSFER, alone);
+	return rc ? rc : portions_add(list, stretch->track, LABEL_TRANSFER, alone);
 }
 
 int portions_make(struct ranks *ranks, const struct group *group, size_t instance, size_t member,
@@ -275,12 +275,13 @@ static int hand_out(const struct portion_list *excess, uint64_t sum, uint64_t ns
 			continue;
 		part = part > ns - given ? ns - given : part;
 		given += part;
-		rc = add_portion(shares, share->root, compute ? compute_label : share->label, part);
+		rc = portions_add(shares, share->root, compute ? compute_label : share->label, part);
 	}
 	if (!rc && excess->count) {
 		bool compute = largest->label == LABEL_COMPUTE_MORE && largest->root == self;
 
-		rc = add_portion(shares, largest->root, compute ? compute_label : largest->label, ns - given);
+		rc =
+		    portions_add(shares, largest->root, compute ? compute_label : largest->label, ns - given);
 	}
 	return rc;
 }
@@ -298,7 +299,7 @@ int portions_split(struct ranks *ranks, const struct group *group, size_t instan
 	int rc;
 
 	if (!mine.known || !theirs.known)
-		return add_portion(shares, mine.track, LABEL_BEFORE, ns);
+		return portions_add(shares, mine.track, LABEL_BEFORE, ns);
 	rc = portions_make(ranks, group, instance, late, &excess);
 	if (!rc)
 		rc = portions_make(ranks, group, instance, early, &other);
@@ -309,13 +310,13 @@ int portions_split(struct ranks *ranks, const struct group *group, size_t instan
 		/* It may have left the previous collective later. */
 		if (left_mine > left_theirs + tracks_error(ranks, mine.track, theirs.track)) {
 			sum += left_mine - left_theirs;
-			rc = add_portion(&excess, mine.track, LABEL_TRANSFER, left_mine - left_theirs);
+			rc = portions_add(&excess, mine.track, LABEL_TRANSFER, left_mine - left_theirs);
 		}
 		if (SAME_COUNT(kernels_in(track, &mine), kernels_in(waiter, &theirs)))
 			label = LABEL_COMPUTE_SLOW;
 	}
 	if (!rc && !sum)
-		rc = add_portion(shares, mine.track, LABEL_TRANSFER, ns);
+		rc = portions_add(shares, mine.track, LABEL_TRANSFER, ns);
 	else if (!rc)
 		rc = hand_out(&excess, sum, ns, mine.track, label, shares);
 	array_free(&excess);

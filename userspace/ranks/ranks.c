@@ -8,6 +8,7 @@
 
 #include "model/model.h"
 #include "ranks/late.h"
+#include "ranks/path.h"
 #include "ranks/steps.h"
 
 #define TEXT_MOST   512   /* bytes of a name that are kept */
@@ -40,6 +41,7 @@ static int add_fixed_labels(struct ranks *ranks)
 		    .confidence = i == LABEL_BEFORE ? CONFIDENCE_LOW : CONFIDENCE_MEDIUM,
 		    .thread = "",
 		    .detail = details[i] ? details[i] : "",
+		    .via = "",
 		};
 	}
 	return 0;
@@ -116,13 +118,14 @@ uint32_t ranks_label(struct ranks *ranks, const struct label *wanted)
 	uint32_t at;
 
 	if (ranks->labels.count >= LABELS_MOST)
-		label.thread = label.detail = "";
+		label.thread = label.detail = label.via = "";
 	/* Texts are kept once, so their addresses stand for them; the fields are written out because of
 	 * padding. */
 	key = hash_bytes((const uint64_t[]){label.reason, label.code, label.role, label.confidence,
 	                                    *label.thread ? (uintptr_t)label.thread : 0,
-	                                    *label.detail ? (uintptr_t)label.detail : 0},
-	                 6 * sizeof(uint64_t));
+	                                    *label.detail ? (uintptr_t)label.detail : 0,
+	                                    *label.via ? (uintptr_t)label.via : 0},
+	                 7 * sizeof(uint64_t));
 	if (index_map_get(&ranks->label_by_key, key, &at))
 		return at;
 	slot = array_add(&ranks->labels);
@@ -476,13 +479,19 @@ static int report_members(struct ranks *ranks, struct ranks_report *report)
 	return 0;
 }
 
-static int report_causes(struct ranks *ranks, struct ranks_report *report)
+static int report_causes(struct ranks_report *report)
 {
+	struct ranks_path_cause *spent;
 	struct ranks_cause *cause;
 
-	(void)ranks;
+	array_for_each (spent, &report->path.causes) {
+		if (copy_text(report, &spent->thread) || copy_text(report, &spent->detail) ||
+		    copy_text(report, &spent->via))
+			return -ENOMEM;
+	}
 	array_for_each (cause, &report->causes) {
-		if (copy_text(report, &cause->thread) || copy_text(report, &cause->detail))
+		if (copy_text(report, &cause->thread) || copy_text(report, &cause->detail) ||
+		    copy_text(report, &cause->via))
 			return -ENOMEM;
 		/* A rank that is not here may have come later still. */
 		if (report->missing.count && cause->confidence > CONFIDENCE_MEDIUM)
@@ -533,13 +542,15 @@ int ranks_solve(struct ranks *ranks, struct ranks_report *report, struct error *
 	if (!rc)
 		rc = late_charge(ranks, report);
 	if (!rc)
+		rc = path_make(ranks, report);
+	if (!rc)
 		rc = report_groups(ranks, report);
 	if (!rc)
 		rc = steps_make(ranks, report);
 	if (!rc)
 		rc = report_members(ranks, report);
 	if (!rc)
-		rc = report_causes(ranks, report);
+		rc = report_causes(report);
 	if (!rc)
 		rc = note_limits(ranks, report);
 	return rc ? error_no_memory(error) : 0;
@@ -556,6 +567,8 @@ void ranks_report_free(struct ranks_report *report)
 	array_free(&report->members);
 	array_free(&report->groups);
 	array_free(&report->causes);
+	array_free(&report->peers);
+	array_free(&report->path.causes);
 	array_free(&report->steps);
 	array_free(&report->notes);
 	*report = (struct ranks_report){0};

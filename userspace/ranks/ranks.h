@@ -7,8 +7,9 @@
  * need not be kept; ranks_solve matches the collectives, aligns the clocks on them and charges each wait to
  * the rank that came last, with that rank's own causes (docs/ranks.md).
  *
- * Invariant: wait_ns = charged_ns + undecided_ns + uncharged_ns of the report, and the causes' wait_ns sum
- * exactly to charged_ns.
+ * Invariant: wait_ns = charged_ns + undecided_ns + uncharged_ns of the report; the causes' wait_ns sum
+ * exactly to charged_ns, and so do those of the peers, which of each member sum to its wait_ns -
+ * undecided_ns.
  */
 #ifndef WHYIDLE_RANKS_H
 #define WHYIDLE_RANKS_H
@@ -53,9 +54,43 @@ struct ranks_cause {
 	enum confidence confidence;
 	const char *thread; /* "" if none */
 	const char *detail; /* file, call, scope or holder; "" if none */
-	uint64_t wait_ns;   /* waits of all other ranks, summed */
-	uint64_t delay_ns;  /* what the job would gain at most: up to the arrival of the next to last rank */
+	const char
+	    *via; /* threads through which the walk came there, "main ← pt_data_pin ← loader"; "" if none */
+	uint64_t wait_ns;  /* waits of all other ranks, summed */
+	uint64_t delay_ns; /* what the job would gain at most: up to the arrival of the next to last rank */
 	uint64_t collectives;
+};
+
+/* What a rank waited for: its part of a cause. */
+struct ranks_peer {
+	uint32_t member, cause; /* who waited; index of the causes */
+	uint64_t wait_ns;
+	uint64_t idle_ns; /* part of it in which nothing else of it ran: device.peer */
+	uint64_t collectives;
+};
+
+/* Time of the job that went to one kind of thing, on the rank that came last each time. */
+struct ranks_path_cause {
+	uint32_t root;           /* member */
+	enum late_reason reason; /* LATE_IDLE, LATE_HOST or LATE_BEFORE */
+	enum cause_code code;
+	enum cause_role role;
+	enum confidence confidence; /* of its largest part, as thread, detail and via */
+	const char *thread, *detail, *via;
+	uint64_t ns;
+};
+
+/*
+ * What the job as a whole spent its time on: from each arrival of a last rank to the next one, by what the
+ * rank that came last then had done. Other ranks' causes do not count: without them the job would take as
+ * long. span_ns = compute_ns + copy_ns + transfer_ns + the causes' ns. All 0 if no group has two collectives.
+ */
+struct ranks_path {
+	uint64_t span_ns, compute_ns, copy_ns;
+	uint64_t transfer_ns; /* in collectives after the last rank had come */
+	struct {
+		ARRAY(struct ranks_path_cause)
+	} causes; /* by ns, largest first */
 };
 
 enum clock_state {
@@ -85,7 +120,8 @@ struct ranks_member {
 	uint64_t collective_ns; /* union of its collectives */
 	uint64_t alone_ns;      /* part of that in which nothing else ran */
 	uint64_t wait_ns;       /* in collectives, for the last rank to come */
-	uint64_t idle_wait_ns;  /* part of that in which nothing else ran: busy only to the eye */
+	uint64_t undecided_ns;  /* part of that for which nobody can be charged */
+	uint64_t idle_wait_ns;  /* part of wait_ns in which nothing else ran: busy only to the eye */
 	uint64_t caused_ns;     /* waits of the others that are charged to it */
 	uint64_t caused_delay_ns;
 	uint64_t collectives, matched; /* matched: found on every rank of the group */
@@ -103,6 +139,7 @@ struct ranks_group {
 	uint64_t apart;         /* matched, but some had left before the last came: not charged */
 	uint64_t undecided;     /* the last ones came within the error of the clocks */
 	uint64_t transfer_ns;   /* median time from the last arrival to the first end */
+	uint64_t bytes;         /* median of a collective, 0 not known */
 };
 
 struct ranks_step {
@@ -111,6 +148,8 @@ struct ranks_step {
 	uint64_t skew_ns;          /* largest spread of arrivals */
 	uint64_t wait_ns, delay_ns;
 	uint32_t slowest; /* member that caused most of the wait, RANKS_NONE: none was notable */
+	uint32_t cause;   /* largest cause of that member in this step, index; RANKS_NONE as above */
+	uint32_t collectives;
 };
 
 enum ranks_pattern {
@@ -135,6 +174,10 @@ struct ranks_report {
 	struct {
 		ARRAY(struct ranks_cause)
 	} causes; /* by wait_ns, largest first */
+	struct {
+		ARRAY(struct ranks_peer)
+	} peers; /* by member, then by wait_ns, largest first */
+	struct ranks_path path;
 	struct {
 		ARRAY(struct ranks_step)
 	} steps;               /* in time order */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "attribute/rhythm.h"
+#include "ranks/groups.h"
 
 #define PATTERN_LEAST 5 /* notable waits */
 #define STEADY_SHARE  0.8
@@ -35,6 +36,7 @@ static struct ranks_step *add_step(struct ranks_report *report, const char *form
 	    .start_ns = start_ns,
 	    .end_ns = end_ns,
 	    .slowest = RANKS_NONE,
+	    .cause = RANKS_NONE,
 	};
 	return step->name ? step : NULL;
 }
@@ -103,21 +105,9 @@ static uint64_t interval_of(const struct ranks *ranks, const struct group *group
 	return least == UINT64_MAX ? 0 : least;
 }
 
-static const struct group *largest_group(const struct ranks *ranks)
-{
-	const struct group *group, *largest = NULL;
-
-	array_for_each (group, &ranks->groups) {
-		if (group->members.count > 1 &&
-		    (!largest || group->instances.count > largest->instances.count))
-			largest = group;
-	}
-	return largest;
-}
-
 static int collective_steps(struct ranks *ranks, struct ranks_report *report)
 {
-	const struct group *group = largest_group(ranks);
+	const struct group *group = groups_largest(ranks);
 	size_t count, phase = 0, period;
 	uint64_t *intervals, start, number = 0;
 	int rc = 0;
@@ -196,6 +186,7 @@ static int fill_steps(struct ranks *ranks, struct ranks_report *report, bool nam
 			step = step_of(ranks, report, group, i, named);
 			if (!step)
 				continue;
+			step->collectives++;
 			if (instance->last_ns - instance->first_ns > step->skew_ns)
 				step->skew_ns = instance->last_ns - instance->first_ns;
 			if (instance->late == RANKS_NONE)
@@ -222,6 +213,67 @@ static int fill_steps(struct ranks *ranks, struct ranks_report *report, bool nam
 	}
 	free(caused);
 	return 0;
+}
+
+struct step_cause {
+	uint32_t step, cause;
+	uint64_t ns;
+};
+
+struct step_causes {
+	struct index_map by_key;
+	ARRAY(struct step_cause)
+};
+
+static int add_step_cause(struct step_causes *causes, uint32_t step, const struct share *share)
+{
+	uint64_t key = (uint64_t)step << 32 | share->cause;
+	struct step_cause *slot;
+	uint32_t at;
+
+	if (!index_map_get(&causes->by_key, key, &at)) {
+		slot = array_add(causes);
+		at = (uint32_t)causes->count - 1;
+		if (!slot || index_map_put(&causes->by_key, key, at))
+			return -ENOMEM;
+		*slot = (struct step_cause){.step = step, .cause = share->cause};
+	}
+	causes->items[at].ns += share->ns;
+	return 0;
+}
+
+/* What the slowest rank of each step was mostly late for. */
+static int name_causes(struct ranks *ranks, struct ranks_report *report, bool named)
+{
+	uint64_t *largest = calloc(report->steps.count + 1, sizeof(*largest));
+	struct step_causes causes = {0};
+	const struct step_cause *part;
+	const struct group *group;
+	int rc = largest ? 0 : -ENOMEM;
+
+	array_for_each (group, &ranks->groups) {
+		for (size_t i = 0; !rc && i < group->instances.count; i++) {
+			const struct instance *instance = &group->instances.items[i];
+			struct ranks_step *step =
+			    instance->share_count ? step_of(ranks, report, group, i, named) : NULL;
+
+			if (!step || step->slowest != instance->late)
+				continue;
+			for (uint32_t k = 0; !rc && k < instance->share_count; k++)
+				rc = add_step_cause(&causes, (uint32_t)(step - report->steps.items),
+				                    &ranks->shares.items[instance->share_first + k]);
+		}
+	}
+	array_for_each (part, &causes) {
+		if (rc || part->ns <= largest[part->step])
+			continue;
+		largest[part->step] = part->ns;
+		report->steps.items[part->step].cause = part->cause;
+	}
+	index_map_free(&causes.by_key);
+	array_free(&causes);
+	free(largest);
+	return rc;
 }
 
 /* Is one always last, or is it chance? With chance each of n ranks is last in 1/n of the notable waits. */
@@ -256,6 +308,8 @@ int steps_make(struct ranks *ranks, struct ranks_report *report)
 		rc = collective_steps(ranks, report);
 	if (!rc)
 		rc = fill_steps(ranks, report, named);
+	if (!rc)
+		rc = name_causes(ranks, report, named);
 	find_pattern(ranks, report);
 	return rc;
 }

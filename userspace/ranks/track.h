@@ -47,7 +47,7 @@ struct label {
 	enum cause_code code;
 	enum cause_role role;
 	enum confidence confidence;
-	const char *thread, *detail;
+	const char *thread, *detail, *via;
 };
 
 struct track_leaf {
@@ -109,6 +109,7 @@ struct track {
 /* A collective of a group with its part on each member. */
 struct instance {
 	uint32_t present;                  /* members that have it */
+	uint32_t last;                     /* member that came last, decided or not, if last_ns is set */
 	uint32_t late;                     /* index of ranks.tracks, RANKS_NONE: none or not decided */
 	uint64_t first_ns, last_ns;        /* arrivals, common clock */
 	uint64_t most_ns;                  /* longest wait that is charged to `late` */
@@ -140,6 +141,7 @@ struct group {
 /* Part of the waits for a late rank. */
 struct share {
 	uint32_t root, label;
+	uint32_t cause; /* of the report; only once they are kept */
 	uint64_t ns;
 };
 

@@ -9,10 +9,11 @@
 #include "report/advice.h"
 #include "report/format.h"
 #include "report/report.h"
-#include "report/text.h"
+#include "report/text_ranks.h"
 
 #define CAUSES_MOST  8 /* rows without --verbose */
 #define STEPS_MOST   5
+#define STEP_REASON  100
 #define RANKS_LISTED 12 /* missing ranks that are listed by number */
 
 enum column {
@@ -23,14 +24,7 @@ enum column {
 	COLUMN_CONFIDENCE = 8,
 };
 
-struct page {
-	FILE *out;
-	const struct ranks_report *ranks;
-	unsigned width;
-	bool colour, verbose;
-};
-
-static void strong(const struct page *page, const char *line)
+static void strong(const struct ranks_page *page, const char *line)
 {
 	if (page->colour)
 		fputs("\033[1m", page->out);
@@ -40,13 +34,13 @@ static void strong(const struct page *page, const char *line)
 	fputc('\n', page->out);
 }
 
-static void heading(const struct page *page, const char *line)
+void ranks_page_heading(const struct ranks_page *page, const char *line)
 {
 	fputc('\n', page->out);
 	strong(page, line);
 }
 
-static uint32_t rank_of(const struct page *page, uint32_t member)
+uint32_t ranks_page_rank(const struct ranks_page *page, uint32_t member)
 {
 	return page->ranks->members.items[member].rank;
 }
@@ -84,9 +78,9 @@ static void print_reason(FILE *out, const struct ranks_cause *cause)
 	        cause_role_name(cause->role), *thread ? ", " : "", thread, *detail ? ", " : "", detail);
 }
 
-static int print_advice(const struct page *page, const struct ranks_cause *cause)
+static int print_advice(const struct ranks_page *page, const struct ranks_cause *cause)
 {
-	uint32_t rank = rank_of(page, cause->root);
+	uint32_t rank = ranks_page_rank(page, cause->root);
 	char thread[FORMAT_TEXT_SIZE(24)], *action, *hint;
 	struct advice_facts facts = {0};
 	int err;
@@ -135,7 +129,7 @@ static const struct ranks_cause *top_cause(const struct ranks_report *ranks, uin
 	return NULL;
 }
 
-static int print_answer(const struct page *page)
+static int print_answer(const struct ranks_page *page)
 {
 	const struct ranks_report *ranks = page->ranks;
 	const struct ranks_member *member;
@@ -166,7 +160,7 @@ static int print_answer(const struct page *page)
 		return 0;
 	fputs("It was late mostly because ", page->out);
 	if (cause->root != cause->late)
-		fprintf(page->out, "rank %" PRIu32 " kept it, where ", rank_of(page, cause->root));
+		fprintf(page->out, "rank %" PRIu32 " kept it, where ", ranks_page_rank(page, cause->root));
 	print_reason(page->out, cause);
 	fputs(".\nDo this: ", page->out);
 	err = print_advice(page, cause);
@@ -177,7 +171,7 @@ static int print_answer(const struct page *page)
 
 /* ---- what it rests on ---- */
 
-static void print_missing(const struct page *page)
+static void print_missing(const struct ranks_page *page)
 {
 	const struct ranks_report *ranks = page->ranks;
 	char line[512];
@@ -198,7 +192,7 @@ static void print_missing(const struct page *page)
 	format_paragraph(page->out, line, page->width, 0, 2);
 }
 
-static void print_waits(const struct page *page)
+static void print_waits(const struct ranks_page *page)
 {
 	const struct ranks_report *ranks = page->ranks;
 	char line[512], matched[32], span[FORMAT_FIGURE], waits[FORMAT_FIGURE], charged[FORMAT_FIGURE];
@@ -216,7 +210,7 @@ static void print_waits(const struct page *page)
 	format_paragraph(page->out, line, page->width, 2, 4);
 }
 
-static void print_basis(const struct page *page)
+static void print_basis(const struct ranks_page *page)
 {
 	const struct ranks_report *ranks = page->ranks;
 	const struct ranks_group *group;
@@ -273,7 +267,7 @@ static void clock_text(char *buffer, size_t size, const struct ranks_clock *cloc
 		         format_duration(offset, (uint64_t)llabs(clock->offset_ns)), error);
 }
 
-static void print_member(const struct page *page, const struct ranks_member *member)
+static void print_member(const struct ranks_page *page, const struct ranks_member *member)
 {
 	uint64_t window = member->window_end_ns - member->window_start_ns;
 	char figure[FORMAT_FIGURE], count[32], clock[96], name[FORMAT_TEXT_SIZE(32)];
@@ -295,7 +289,7 @@ static void print_member(const struct page *page, const struct ranks_member *mem
 		        member->clock.drift * 1e6);
 }
 
-static void print_members(const struct page *page)
+static void print_members(const struct ranks_page *page)
 {
 	static const struct {
 		const char *title;
@@ -321,38 +315,47 @@ static void print_members(const struct page *page)
 	    page->width, 2, 4);
 }
 
-static void print_cause(const struct page *page, const struct ranks_cause *cause)
+void ranks_reason_text(char *buffer, size_t size, enum late_reason reason, enum cause_code code,
+                       enum cause_role role)
 {
-	char figure[FORMAT_FIGURE], reason[96], text[FORMAT_TEXT_SIZE(48)], thread[FORMAT_TEXT_SIZE(20)];
+	static const char *const texts[] = {
+	    [LATE_COMPUTE] = "compute was longer",
+	    [LATE_COPY] = "copies were longer",
+	    [LATE_TRANSFER] = "earlier collectives",
+	    [LATE_BEFORE] = "before the first collective",
+	};
 
-	snprintf(reason, sizeof(reason), "%" PRIu32, rank_of(page, cause->late));
+	if (reason == LATE_IDLE || reason == LATE_HOST)
+		snprintf(buffer, size, "%s@%s%s", cause_code_name(code), cause_role_name(role),
+		         reason == LATE_HOST ? " (busy)" : "");
+	else
+		snprintf(buffer, size, "%s", texts[reason]);
+}
+
+static void print_cause(const struct ranks_page *page, const struct ranks_cause *cause)
+{
+	char figure[FORMAT_FIGURE], reason[96], text[FORMAT_TEXT_SIZE(48)], thread[FORMAT_TEXT_SIZE(36)];
+
+	snprintf(reason, sizeof(reason), "%" PRIu32, ranks_page_rank(page, cause->late));
 	fputs("  ", page->out);
 	format_left(page->out, reason, COLUMN_RANK);
-	if (cause->reason == LATE_IDLE || cause->reason == LATE_HOST)
-		snprintf(reason, sizeof(reason), "%s@%s%s", cause_code_name(cause->code),
-		         cause_role_name(cause->role), cause->reason == LATE_HOST ? " (busy)" : "");
-	else
-		snprintf(reason, sizeof(reason), "%s",
-		         cause->reason == LATE_COMPUTE    ? "compute was longer"
-		         : cause->reason == LATE_COPY     ? "copies were longer"
-		         : cause->reason == LATE_TRANSFER ? "earlier collectives"
-		                                          : "before the first collective");
+	ranks_reason_text(reason, sizeof(reason), cause->reason, cause->code, cause->role);
 	format_left(page->out, reason, COLUMN_REASON);
 	format_right(page->out, format_duration(figure, cause->wait_ns), COLUMN_FIGURE);
 	format_right(page->out, format_percent(figure, cause->wait_ns, page->ranks->wait_ns), COLUMN_FIGURE);
 	format_right(page->out, format_duration(figure, cause->delay_ns), COLUMN_FIGURE);
 	fputs("  ", page->out);
 	format_left(page->out, confidence_name(cause->confidence), COLUMN_CONFIDENCE);
-	format_text(thread, sizeof(thread), cause->thread, 20);
+	format_text(thread, sizeof(thread), *cause->via ? cause->via : cause->thread, 36);
 	format_text(text, sizeof(text), cause->detail, 48);
 	if (cause->root != cause->late)
-		fprintf(page->out, "via rank %" PRIu32 "%s", rank_of(page, cause->root),
+		fprintf(page->out, "via rank %" PRIu32 "%s", ranks_page_rank(page, cause->root),
 		        *thread || *text ? ": " : "");
 	fprintf(page->out, "%s%s%s", thread, *thread && *text ? " " : "", text);
 	fputc('\n', page->out);
 }
 
-static void print_causes(const struct page *page)
+static void print_causes(const struct ranks_page *page)
 {
 	const struct ranks_report *ranks = page->ranks;
 	size_t shown = ranks->causes.count;
@@ -361,7 +364,7 @@ static void print_causes(const struct page *page)
 		return;
 	if (!page->verbose && shown > CAUSES_MOST)
 		shown = CAUSES_MOST;
-	heading(page, "Why they came late");
+	ranks_page_heading(page, "Why they came late");
 	fputs("  ", page->out);
 	format_left(page->out, "rank", COLUMN_RANK);
 	format_left(page->out, "reason", COLUMN_REASON);
@@ -385,7 +388,22 @@ static int compare_step(const void *a, const void *b)
 	return order ? order : ((*x)->start_ns > (*y)->start_ns) - ((*x)->start_ns < (*y)->start_ns);
 }
 
-static int print_steps(const struct page *page)
+/* " (wait.disk@worker)", "" if nothing is known. */
+static const char *step_reason(const struct ranks_page *page, const struct ranks_step *step, char *buffer)
+{
+	const struct ranks_cause *cause;
+	char text[STEP_REASON - 4];
+
+	*buffer = '\0';
+	if (step->cause == RANKS_NONE)
+		return buffer;
+	cause = &page->ranks->causes.items[step->cause];
+	ranks_reason_text(text, sizeof(text), cause->reason, cause->code, cause->role);
+	snprintf(buffer, STEP_REASON, " (%s)", text);
+	return buffer;
+}
+
+static int print_steps(const struct ranks_page *page)
 {
 	const struct ranks_report *ranks = page->ranks;
 	const struct ranks_step **order;
@@ -403,15 +421,17 @@ static int print_steps(const struct page *page)
 	if (shown > STEPS_MOST && !page->verbose)
 		shown = STEPS_MOST;
 	snprintf(line, sizeof(line), "Steps with the most waiting (%zu of %zu)", shown, ranks->steps.count);
-	heading(page, line);
+	ranks_page_heading(page, line);
 	for (size_t i = 0; i < shown; i++) {
-		char skew[FORMAT_FIGURE], wait[FORMAT_FIGURE], length[FORMAT_FIGURE], rank[32] = "none";
+		char skew[FORMAT_FIGURE], wait[FORMAT_FIGURE], length[FORMAT_FIGURE], rank[32] = "none",
+		                                                                      reason[STEP_REASON];
 		const struct ranks_step *step = order[i];
 
 		if (step->slowest != RANKS_NONE)
-			snprintf(rank, sizeof(rank), "%" PRIu32, rank_of(page, step->slowest));
-		fprintf(page->out, "  %s: slowest rank %s, skew %s, waits %s, %s long\n", step->name, rank,
-		        format_duration(skew, step->skew_ns), format_duration(wait, step->wait_ns),
+			snprintf(rank, sizeof(rank), "%" PRIu32, ranks_page_rank(page, step->slowest));
+		fprintf(page->out, "  %s: slowest rank %s%s, skew %s, waits %s, %s long\n", step->name, rank,
+		        step_reason(page, step, reason), format_duration(skew, step->skew_ns),
+		        format_duration(wait, step->wait_ns),
 		        format_duration(length, step->end_ns - step->start_ns));
 	}
 	free(order);
@@ -419,11 +439,11 @@ static int print_steps(const struct page *page)
 }
 
 /* One rank alone: what its collectives took, and that nobody can say whom they waited for. */
-static void print_single(const struct page *page, const struct ranks_member *member)
+static void print_single(const struct ranks_page *page, const struct ranks_member *member)
 {
 	char count[32], total[FORMAT_FIGURE], alone[FORMAT_FIGURE], share[FORMAT_FIGURE], line[512];
 
-	heading(page, "Collectives");
+	ranks_page_heading(page, "Collectives");
 	snprintf(
 	    line, sizeof(line),
 	    "rank %" PRIu32 ": %s collectives, %s of the busy time, %s of it (%s of the window) with nothing "
@@ -447,7 +467,7 @@ bool report_ranks_wanted(const struct ranks_report *ranks)
 
 int report_ranks_text(FILE *out, const struct ranks_report *ranks, const struct report_text_options *options)
 {
-	struct page page = {.out = out, .ranks = ranks, .width = WIDTH_DEFAULT};
+	struct ranks_page page = {.out = out, .ranks = ranks, .width = WIDTH_DEFAULT};
 	int err = 0;
 
 	if (options) {
@@ -463,10 +483,14 @@ int report_ranks_text(FILE *out, const struct ranks_report *ranks, const struct 
 	}
 	err = print_answer(&page);
 	print_missing(&page);
-	heading(&page, "Ranks");
+	ranks_page_heading(&page, "Ranks");
 	print_basis(&page);
 	print_members(&page);
 	print_causes(&page);
+	ranks_page_peers(&page);
+	ranks_page_path(&page);
+	if (!err)
+		err = ranks_page_findings(&page);
 	if (!err)
 		err = print_steps(&page);
 	return err ? err : ferror(out) ? -EIO : 0;

@@ -48,7 +48,8 @@ static size_t type_bytes(ncclDataType_t type)
 /* The names of NCCL's kernels, mangled as CUPTI gives them. */
 static void kernel_name(char *name, const struct nccl_call *call)
 {
-	static const char *const types[] = {"i8", "u8", "i32", "u32", "i64", "u64", "f16", "f32", "f64", "bf16"};
+	static const char *const types[] = {"i8",  "u8",  "i32", "u32", "i64",
+	                                    "u64", "f16", "f32", "f64", "bf16"};
 	static const char *const reductions[] = {"Sum", "Prod", "MinMax", "MinMax", "PreMulSum"};
 	const char *operation = nccl_operation_name(call->operation);
 	char text[NAME_BYTES / 2];
@@ -57,8 +58,8 @@ static void kernel_name(char *name, const struct nccl_call *call)
 	case NCCL_ALL_REDUCE:
 	case NCCL_REDUCE:
 	case NCCL_REDUCE_SCATTER:
-		snprintf(text, sizeof(text), "ncclDevKernel_%s_%s_%s_RING_LL", operation, reductions[call->reduction],
-		         types[call->type]);
+		snprintf(text, sizeof(text), "ncclDevKernel_%s_%s_%s_RING_LL", operation,
+		         reductions[call->reduction], types[call->type]);
 		break;
 	case NCCL_SEND:
 	case NCCL_RECV:

@@ -41,7 +41,8 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
 		return ncclInvalidArgument;
 	memset(id, 0, sizeof(*id));
 	snprintf(id->internal, sizeof(id->internal), "/whyidle-sim-nccl-%d-%u-%llu", (int)getpid(),
-	         __atomic_add_fetch(&count, 1, __ATOMIC_RELAXED), (unsigned long long)clock_ns(CLOCK_MONOTONIC));
+	         __atomic_add_fetch(&count, 1, __ATOMIC_RELAXED),
+	         (unsigned long long)clock_ns(CLOCK_MONOTONIC));
 	return ncclSuccess;
 }
 
@@ -95,7 +96,8 @@ ncclResult_t ncclCommInitRank(ncclComm_t *result, int nranks, ncclUniqueId id, i
 	return ncclSuccess;
 }
 
-ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int nranks, ncclUniqueId id, int rank, ncclConfig_t *config)
+ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int nranks, ncclUniqueId id, int rank,
+                                    ncclConfig_t *config)
 {
 	(void)config;
 	return ncclCommInitRank(comm, nranks, id, rank);
@@ -205,21 +207,21 @@ static ncclResult_t enqueue(const struct nccl_call *call)
 
 /* ---- operations ---- */
 
-#define CALL(...)                                                                                                      \
-	&(struct nccl_call)                                                                                            \
-	{                                                                                                              \
-		.count = count, .type = type, .comm = comm, .stream = stream, __VA_ARGS__                              \
+#define CALL(...)                                                                                            \
+	&(struct nccl_call)                                                                                  \
+	{                                                                                                    \
+		.count = count, .type = type, .comm = comm, .stream = stream, __VA_ARGS__                    \
 	}
 
-ncclResult_t ncclAllReduce(const void *send, void *receive, size_t count, ncclDataType_t type, ncclRedOp_t operation,
-                           ncclComm_t comm, cudaStream_t stream)
+ncclResult_t ncclAllReduce(const void *send, void *receive, size_t count, ncclDataType_t type,
+                           ncclRedOp_t operation, ncclComm_t comm, cudaStream_t stream)
 {
 	(void)send, (void)receive;
 	return enqueue(CALL(.operation = NCCL_ALL_REDUCE, .reduction = operation));
 }
 
-ncclResult_t ncclReduce(const void *send, void *receive, size_t count, ncclDataType_t type, ncclRedOp_t operation,
-                        int root, ncclComm_t comm, cudaStream_t stream)
+ncclResult_t ncclReduce(const void *send, void *receive, size_t count, ncclDataType_t type,
+                        ncclRedOp_t operation, int root, ncclComm_t comm, cudaStream_t stream)
 {
 	(void)send, (void)receive, (void)root;
 	return enqueue(CALL(.operation = NCCL_REDUCE, .reduction = operation));
@@ -232,8 +234,8 @@ ncclResult_t ncclBroadcast(const void *send, void *receive, size_t count, ncclDa
 	return enqueue(CALL(.operation = NCCL_BROADCAST));
 }
 
-ncclResult_t ncclAllGather(const void *send, void *receive, size_t count, ncclDataType_t type, ncclComm_t comm,
-                           cudaStream_t stream)
+ncclResult_t ncclAllGather(const void *send, void *receive, size_t count, ncclDataType_t type,
+                           ncclComm_t comm, cudaStream_t stream)
 {
 	(void)send, (void)receive;
 	return enqueue(CALL(.operation = NCCL_ALL_GATHER));

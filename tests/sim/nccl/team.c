@@ -100,7 +100,8 @@ static struct team_pair *pair_of(const struct team *team, uint32_t peer, bool se
 void team_message(struct team *team, uint32_t peer, bool sends, uint64_t seq, uint64_t now_ns)
 {
 	struct team_pair *pair = pair_of(team, peer, sends);
-	uint64_t *times = sends ? pair->sent_ns : pair->received_ns, *mine = sends ? &pair->sent : &pair->received;
+	uint64_t *times = sends ? pair->sent_ns : pair->received_ns,
+	         *mine = sends ? &pair->sent : &pair->received;
 	const uint64_t *other = sends ? &pair->received : &pair->sent;
 
 	__atomic_store_n(&times[seq % TEAM_DEPTH], now_ns, __ATOMIC_SEQ_CST);
@@ -109,7 +110,8 @@ void team_message(struct team *team, uint32_t peer, bool sends, uint64_t seq, ui
 		team_wake(team);
 }
 
-bool team_passed(const struct team *team, uint32_t peer, bool sends, uint64_t seq, uint64_t *last_ns, uint32_t *late)
+bool team_passed(const struct team *team, uint32_t peer, bool sends, uint64_t seq, uint64_t *last_ns,
+                 uint32_t *late)
 {
 	const struct team_pair *pair = pair_of(team, peer, sends);
 	uint64_t mine, others;
@@ -117,8 +119,10 @@ bool team_passed(const struct team *team, uint32_t peer, bool sends, uint64_t se
 	if (__atomic_load_n(&pair->sent, __ATOMIC_SEQ_CST) <= seq ||
 	    __atomic_load_n(&pair->received, __ATOMIC_SEQ_CST) <= seq)
 		return false;
-	mine = __atomic_load_n(&(sends ? pair->sent_ns : pair->received_ns)[seq % TEAM_DEPTH], __ATOMIC_SEQ_CST);
-	others = __atomic_load_n(&(sends ? pair->received_ns : pair->sent_ns)[seq % TEAM_DEPTH], __ATOMIC_SEQ_CST);
+	mine =
+	    __atomic_load_n(&(sends ? pair->sent_ns : pair->received_ns)[seq % TEAM_DEPTH], __ATOMIC_SEQ_CST);
+	others =
+	    __atomic_load_n(&(sends ? pair->received_ns : pair->sent_ns)[seq % TEAM_DEPTH], __ATOMIC_SEQ_CST);
 	*last_ns = mine > others ? mine : others;
 	*late = mine > others ? team->rank : peer;
 	return true;

@@ -2,8 +2,8 @@
 /*
  * Where the ranks of a communicator meet: shared memory that each has mapped.
  *
- * Each rank writes only its own places. A rank can be at most one collective ahead of another, and one message
- * ahead on a pair, since it waits for the other in each: TEAM_DEPTH places of each kind are enough.
+ * Each rank writes only its own places. A rank can be at most one collective ahead of another, and one
+ * message ahead on a pair, since it waits for the other in each: TEAM_DEPTH places of each kind are enough.
  */
 #ifndef WHYIDLE_SIM_NCCL_TEAM_H
 #define WHYIDLE_SIM_NCCL_TEAM_H
@@ -44,7 +44,8 @@ bool team_complete(const struct team *team, uint64_t seq, uint64_t *last_ns, uin
 
 /* The same for message number `seq` from one rank to another. */
 void team_message(struct team *team, uint32_t peer, bool sends, uint64_t seq, uint64_t now_ns);
-bool team_passed(const struct team *team, uint32_t peer, bool sends, uint64_t seq, uint64_t *last_ns, uint32_t *late);
+bool team_passed(const struct team *team, uint32_t peer, bool sends, uint64_t seq, uint64_t *last_ns,
+                 uint32_t *late);
 
 /* Blocks until `changes` is no longer `seen`; returns what it is. */
 uint32_t team_wait(struct team *team, uint32_t seen);

@@ -14,7 +14,8 @@ void truth_write(const struct ncclComm *comm)
 
 	if (!folder || !*folder)
 		return;
-	snprintf(path, sizeof(path), "%s/%s-%" PRIu32 ".json", folder, name ? name + 1 : comm->name, comm->team.rank);
+	snprintf(path, sizeof(path), "%s/%s-%" PRIu32 ".json", folder, name ? name + 1 : comm->name,
+	         comm->team.rank);
 	file = fopen(path, "w");
 	if (!file) {
 		fprintf(stderr, "simulated NCCL: cannot write %s: %m\n", path);
@@ -26,10 +27,11 @@ void truth_write(const struct ncclComm *comm)
 		const struct nccl_log *log = &comm->log[i];
 
 		fprintf(file,
-		        "%s\n {\"operation\": \"%s\", \"calls\": %" PRIu32 ", \"bytes\": %" PRIu64 ", \"start_ns\": %" PRIu64
-		        ", \"last_ns\": %" PRIu64 ", \"late\": %" PRIu32 ", \"end_ns\": %" PRIu64 "}",
-		        i ? "," : "", nccl_operation_name(log->operation), log->calls, log->bytes, log->start_ns,
-		        log->last_ns, log->late, log->end_ns);
+		        "%s\n {\"operation\": \"%s\", \"calls\": %" PRIu32 ", \"bytes\": %" PRIu64
+		        ", \"start_ns\": %" PRIu64 ", \"last_ns\": %" PRIu64 ", \"late\": %" PRIu32
+		        ", \"end_ns\": %" PRIu64 "}",
+		        i ? "," : "", nccl_operation_name(log->operation), log->calls, log->bytes,
+		        log->start_ns, log->last_ns, log->late, log->end_ns);
 	}
 	fputs("\n]}\n", file);
 	if (ferror(file) | fclose(file))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * A data-parallel job on simulated GPUs: each rank is a process that computes, reduces its gradients with the
- * others (libnccl.so.2 of tests/sim) and waits for the result, step after step. What holds a rank up is one of
- * the plants of tests/sim/workloads/planted, or a longer kernel.
+ * others (libnccl.so.2 of tests/sim) and waits for the result, step after step. What holds a rank up is one
+ *of the plants of tests/sim/workloads/planted, or a longer kernel.
  *
  *	rank --ranks N [options]                    starts N ranks and waits for them
  *	rank --ranks N --rank R --id NAME [options] is one of them; all must be given the same NAME ("/…")
@@ -19,9 +19,9 @@
  *	--scratch FILE     for plants on storage
  *	--truth FOLDER     rank-R.json and what SIM_NCCL_TRUTH says
  *
- * rank-R.json: "rank", "pid", "planted": for each step whether this rank was held up in it, "stalls": [start, end]
- * of each stall as its runner logged it (CLOCK_MONOTONIC), "late": the rank drawn for each step, -1 none,
- * "contended_ns": time in which its launcher wanted a CPU and had none.
+ * rank-R.json: "rank", "pid", "stalls": [start, end,
+ * time without a CPU] of each stall as its runner logged it (CLOCK_MONOTONIC), "late": the rank drawn for
+ *each step, -1 none, "contended_ns": time in which its launcher wanted a CPU and had none.
  */
 #include <inttypes.h>
 #include <signal.h>
@@ -70,10 +70,11 @@ static void check_nccl(ncclResult_t result, const char *what)
 
 static void usage(void)
 {
-	fputs("usage: rank --ranks N [--rank R --id NAME] [--steps N] [--gpu-us N] [--buckets N] [--bytes N]\n"
-	      "            [--plant KIND@PLACE:MS] [--slow-us N] [--late R|any] [--share P] [--every N]\n"
-	      "            [--scratch FILE] [--truth FOLDER]\n",
-	      stderr);
+	fputs(
+	    "usage: rank --ranks N [--rank R --id NAME] [--steps N] [--gpu-us N] [--buckets N] [--bytes N]\n"
+	    "            [--plant KIND@PLACE:MS] [--slow-us N] [--late R|any] [--share P] [--every N]\n"
+	    "            [--scratch FILE] [--truth FOLDER]\n",
+	    stderr);
 	exit(2);
 }
 
@@ -215,8 +216,8 @@ static void write_truth(const struct rank *rank, uint64_t contended_ns)
 	}
 	fputs("], \"stalls\": [", file);
 	for (uint32_t i = 0; log && i < log->count; i++)
-		fprintf(file, "%s[%" PRIu64 ", %" PRIu64 "]", i ? ", " : "", log->records[i].start_ns,
-		        log->records[i].end_ns);
+		fprintf(file, "%s[%" PRIu64 ", %" PRIu64 ", %" PRIu64 "]", i ? ", " : "",
+		        log->records[i].start_ns, log->records[i].end_ns, log->records[i].delay_ns);
 	fputs("]}\n", file);
 	check(!(ferror(file) | fclose(file)), path);
 }

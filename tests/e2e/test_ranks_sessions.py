@@ -54,9 +54,10 @@ class Truth:
         return sum(kernel["last_ns"] - kernel["start_ns"] for kernel in self.kernels[rank])
 
     def is_disturbed(self, step):
-        """Other load made another rank even later, or kept the runner of the stall from its CPU for a good part of it."""
+        """Other load made another rank even later, or this one in other steps far more, or kept the runner of the stall
+        from its CPU for a good part of it."""
         planted = self.late[step]
-        if self.kernels[0][step]["late"] != planted:
+        if self.notable()[step] != planted:
             return True
         stalls = self.ranks[planted]["stalls"]
         number = self.late[:step].count(planted)
@@ -66,10 +67,10 @@ class Truth:
         return delay > 0.25 * (end - start)
 
     def notable(self):
-        """Ranks that came last to the collectives with a wait that stands out, by the rule of docs/ranks.md."""
+        """For each collective the rank that came last if a wait stands out, by the rule of docs/ranks.md; else -1."""
         longest = [max(kernel["last_ns"] - kernel["start_ns"] for kernel in kernels) for kernels in zip(*self.kernels)]
         limit_ns = sum(longest) / len(longest) / 2
-        return [kernel["late"] for kernel, wait in zip(self.kernels[0], longest) if wait >= limit_ns]
+        return [kernel["late"] if wait >= limit_ns else -1 for kernel, wait in zip(self.kernels[0], longest)]
 
 
 def validated(ctx, done):
@@ -216,7 +217,7 @@ def test_random_stragglers(ctx):
     ranks, truth = record(ctx, "random", 4, "sleep@launcher", late="any", share=0.35, steps=120)
     assert ranks["pattern"] == "random", ranks["pattern"]
     late, right, count = steps_right(ranks, truth, ("idle", "wait.sleep", "launcher"))
-    assert late >= RIGHT * count and right >= RIGHT * count and count >= 25, (late, right, count)
+    assert late >= count - 1 and right >= count - 1 and count >= 20, (late, right, count)
     notable = truth.notable()
     for member in ranks["members"]:
         planted = notable.count(member["rank"])
@@ -228,7 +229,7 @@ def test_random_stragglers(ctx):
 @limit(60)
 @needs("bpf")
 def test_checkpoint_on_rank_0(ctx):
-    ranks, _ = record(ctx, "checkpoint", 2, "compute@launcher", milliseconds=25, every=8, steps=50)
+    ranks, _ = record(ctx, "checkpoint", 2, "pageable_copy@launcher", milliseconds=25, every=8, steps=50)
     finding, = [f for f in ranks["findings"] if f["kind"] == "checkpoint"]
     assert finding["rank"] == 0 and "Every 8 steps" in finding["title"], finding
 

@@ -53,6 +53,7 @@ struct options {
 struct rank {
 	const struct options *options;
 	struct plant plant;
+	struct gpu_step step; /* what kinds of plants know of the loop */
 	CUfunction compute, slow, optimizer;
 	cudaStream_t stream, reduction;
 	cudaEvent_t computed, reduced;
@@ -163,6 +164,8 @@ static void set_up(struct rank *rank)
 	rank->optimizer = simKernelCreate("_Z16optimizer_kernelPf", OPTIMIZER_NS);
 	check(rank->compute && rank->slow && rank->optimizer, "simKernelCreate");
 	CUDA(cudaStreamCreateWithFlags(&rank->stream, CU_STREAM_NON_BLOCKING));
+	rank->step = (struct gpu_step){.kernel = rank->compute, .kernels = 1, .stream = rank->stream};
+	rank->plant.step = &rank->step;
 	CUDA(cudaStreamCreateWithFlags(&rank->reduction, CU_STREAM_NON_BLOCKING));
 	CUDA(cudaEventCreateWithFlags(&rank->computed, CU_EVENT_DISABLE_TIMING));
 	CUDA(cudaEventCreateWithFlags(&rank->reduced, CU_EVENT_DISABLE_TIMING));
@@ -286,15 +289,25 @@ static pid_t start_rank(const struct options *options, int rank, const char *id,
 
 static int run_all(const struct options *options, int argc, char **argv)
 {
+	pid_t children[RANKS_MOST];
 	ncclUniqueId id;
 	int status, failed = 0;
 
 	NCCL(ncclGetUniqueId(&id));
 	for (int rank = 0; rank < options->ranks; rank++)
-		start_rank(options, rank, id.internal, argc, argv);
-	for (int rank = 0; rank < options->ranks; rank++)
-		if (wait(&status) < 0 || status)
-			failed = 1;
+		children[rank] = start_rank(options, rank, id.internal, argc, argv);
+	for (int left = options->ranks; left; left--) {
+		pid_t ended = wait(&status);
+
+		check(ended > 0, "wait");
+		for (int rank = 0; rank < options->ranks; rank++) {
+			if (children[rank] == ended)
+				children[rank] = 0;
+			else if (children[rank] && status)
+				kill(children[rank], SIGKILL); /* it would wait for the one that failed */
+		}
+		failed |= status != 0;
+	}
 	return failed;
 }
 

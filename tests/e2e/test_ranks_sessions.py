@@ -229,7 +229,7 @@ def test_random_stragglers(ctx):
 @limit(60)
 @needs("bpf")
 def test_checkpoint_on_rank_0(ctx):
-    ranks, _ = record(ctx, "checkpoint", 2, "pageable_copy@launcher", milliseconds=25, every=8, steps=50)
+    ranks, _ = record(ctx, "checkpoint", 2, "pageable_copy@launcher", milliseconds=60, every=8, steps=60)
     finding, = [f for f in ranks["findings"] if f["kind"] == "checkpoint"]
     assert finding["rank"] == 0 and "Every 8 steps" in finding["title"], finding
 

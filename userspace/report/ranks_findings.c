@@ -15,8 +15,10 @@
 #define TWO_RANKS_SHARE    0.1  /* at least two with so much of it: it is nobody's alone */
 #define CHECKPOINT_LEAST   3    /* times */
 #define CHECKPOINT_MOST    0.34 /* of the steps */
-#define CHECKPOINT_REGULAR 0.8  /* of the distances are the usual one, but for one step */
-#define BUCKETS_LEAST      8    /* collectives of a step */
+#define CHECKPOINT_SHARE   0.2 /* of the waits in these steps come from writing; the rest from having no CPU \
+	                        */
+#define CHECKPOINT_REGULAR 0.8 /* of the distances are the usual one, but for one step */
+#define BUCKETS_LEAST      8   /* collectives of a step */
 #define BUCKET_SMALL_BYTES (1u << 20)
 #define BUCKET_SMALL_NS    100000 /* where sizes are not known */
 #define BUCKETS_SHARE      0.03   /* of the window is spent in them without waiting and with nothing else */
@@ -327,7 +329,30 @@ static bool is_writing(const struct ranks_cause *cause)
 	}
 }
 
-/* The steps that a member holds up in that way, at most as many as there are. */
+/* Something that the host of the rank itself does, its copies included; without a CPU it takes longer. */
+static bool is_own_work(const struct ranks_cause *cause)
+{
+	return is_writing(cause) || (is_cpu(cause) && cause->role != ROLE_WORKER);
+}
+
+/* What a member's writing costs the others altogether, and the largest part of it. */
+static uint64_t sum_writing(const struct ranks_report *ranks, uint32_t member,
+                            const struct ranks_cause **largest)
+{
+	const struct ranks_cause *cause;
+	uint64_t sum = 0;
+
+	*largest = NULL;
+	array_for_each (cause, &ranks->causes) {
+		if (cause->root != member || !is_writing(cause))
+			continue;
+		*largest = *largest ? *largest : cause;
+		sum += cause->wait_ns;
+	}
+	return sum;
+}
+
+/* The steps that a member holds up by what its host does, at most as many as there are. */
 static size_t list_writing(const struct ranks_report *ranks, uint32_t member, uint64_t *steps,
                            uint64_t *wait_ns, uint64_t *delay_ns)
 {
@@ -338,7 +363,7 @@ static size_t list_writing(const struct ranks_report *ranks, uint32_t member, ui
 		const struct ranks_step *step = &ranks->steps.items[i];
 
 		if (step->slowest != member || step->cause == RANKS_NONE ||
-		    !is_writing(&ranks->causes.items[step->cause]))
+		    !is_own_work(&ranks->causes.items[step->cause]))
 			continue;
 		steps[count++] = i;
 		*wait_ns += step->wait_ns;
@@ -347,18 +372,21 @@ static size_t list_writing(const struct ranks_report *ranks, uint32_t member, ui
 	return count;
 }
 
-/* The usual distance of the numbers, 0 if they come irregularly. They are overwritten. */
+/* The usual distance of the numbers, 0 if they come irregularly (one more or less, and multiples, are
+ * regular). They are overwritten. */
 static uint64_t usual_distance(uint64_t *numbers, size_t count)
 {
-	uint64_t middle;
+	uint64_t middle, slack;
 	size_t regular = 0;
 
 	for (size_t i = 0; i + 1 < count; i++)
 		numbers[i] = numbers[i + 1] - numbers[i];
 	qsort_items(numbers, count - 1, sizeof(*numbers), compare_unsigned);
 	middle = numbers[(count - 1) / 2];
-	for (size_t i = 0; i + 1 < count; i++)
-		regular += numbers[i] + 1 >= middle && numbers[i] <= middle + 1;
+	/* Now and then one is not seen, because somebody else was later still. */
+	slack = middle > 3;
+	for (size_t i = 0; middle && i + 1 < count; i++)
+		regular += numbers[i] % middle <= slack || middle - numbers[i] % middle <= slack;
 	return middle > 1 && (double)regular >= CHECKPOINT_REGULAR * (double)(count - 1) ? middle : 0;
 }
 
@@ -374,9 +402,9 @@ static void find_checkpoint(struct builder *builder)
 
 		if (count < CHECKPOINT_LEAST ||
 		    (double)count > CHECKPOINT_MOST * (double)ranks->steps.count ||
-		    !MATERIAL(delay, ranks->span_ns))
+		    !MATERIAL(delay, ranks->span_ns) ||
+		    (double)sum_writing(ranks, member, &cause) < CHECKPOINT_SHARE * (double)wait)
 			continue;
-		cause = &ranks->causes.items[ranks->steps.items[steps[0]].cause];
 		distance = usual_distance(steps, count);
 		finding = distance ? add(builder, RANKS_FINDING_CHECKPOINT, member, wait, delay) : NULL;
 		if (!finding)

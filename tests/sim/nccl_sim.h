@@ -7,7 +7,7 @@
  * computed and no bytes move: a collective is a kernel that starts as others do, goes on until those of all
  * ranks have started, and then for as long as the bytes would take. Its times are exact: the end is counted
  * from the last start, however late a host thread learns of it. As with NCCL, a rank that never comes makes
- *the others wait for ever.
+ * the others wait for ever.
  *
  * The calls of a group (ncclGroupStart … ncclGroupEnd) on one communicator and stream become one kernel.
  *
@@ -16,9 +16,10 @@
  *	SIM_NCCL_MBPS    bandwidth, MB/s (50000)
  *	SIM_NCCL_BASE_NS what every collective takes beside its bytes (20000)
  *	SIM_NCCL_SKEW_NS ranks leave a collective within this time of each other (3000)
- *	SIM_NCCL_TRUTH   folder for the account of each communicator and rank, COMMUNICATOR-RANK.json, written
- *by ncclCommDestroy: per kernel when it started, when the last rank came and which it was, when it ended, its
- *operations and bytes (CLOCK_MONOTONIC)
+ *	SIM_NCCL_TRUTH   folder for the account of each communicator and rank, COMMUNICATOR-RANK.json
+ *
+ * An account is written by ncclCommDestroy: per kernel when it started, when the last rank came and which it
+ * was, when it ended, its operations and bytes (CLOCK_MONOTONIC).
  */
 #ifndef WHYIDLE_SIM_NCCL_H
 #define WHYIDLE_SIM_NCCL_H

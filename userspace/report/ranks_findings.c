@@ -15,10 +15,9 @@
 #define TWO_RANKS_SHARE    0.1  /* at least two with so much of it: it is nobody's alone */
 #define CHECKPOINT_LEAST   3    /* times */
 #define CHECKPOINT_MOST    0.34 /* of the steps */
-#define CHECKPOINT_SHARE   0.2 /* of the waits in these steps come from writing; the rest from having no CPU \
-	                        */
-#define CHECKPOINT_REGULAR 0.8 /* of the distances are the usual one, but for one step */
-#define BUCKETS_LEAST      8   /* collectives of a step */
+#define CHECKPOINT_SHARE   0.2  /* of the waits in these steps is writing; the rest is having no CPU */
+#define CHECKPOINT_REGULAR 0.8  /* of the distances are the usual one, but for one step */
+#define BUCKETS_LEAST      8    /* collectives of a step */
 #define BUCKET_SMALL_BYTES (1u << 20)
 #define BUCKET_SMALL_NS    100000 /* where sizes are not known */
 #define BUCKETS_SHARE      0.03   /* of the window is spent in them without waiting and with nothing else */

@@ -2,7 +2,7 @@
 /*
  * A data-parallel job on simulated GPUs: each rank is a process that computes, reduces its gradients with the
  * others (libnccl.so.2 of tests/sim) and waits for the result, step after step. What holds a rank up is one
- *of the plants of tests/sim/workloads/planted, or a longer kernel.
+ * of the plants of tests/sim/workloads/planted, or a longer kernel.
  *
  *	rank --ranks N [options]                    starts N ranks and waits for them
  *	rank --ranks N --rank R --id NAME [options] is one of them; all must be given the same NAME ("/…")
@@ -19,9 +19,9 @@
  *	--scratch FILE     for plants on storage
  *	--truth FOLDER     rank-R.json and what SIM_NCCL_TRUTH says
  *
- * rank-R.json: "rank", "pid", "stalls": [start, end,
- * time without a CPU] of each stall as its runner logged it (CLOCK_MONOTONIC), "late": the rank drawn for
- *each step, -1 none, "contended_ns": time in which its launcher wanted a CPU and had none.
+ * rank-R.json: "rank", "pid", "stalls": [start, end, time without a CPU] of each stall as its runner logged
+ * it (CLOCK_MONOTONIC), "late": the rank drawn for each step, -1 none, "contended_ns": time in which its
+ * launcher wanted a CPU and had none.
  */
 #include <inttypes.h>
 #include <signal.h>

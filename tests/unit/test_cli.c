@@ -53,6 +53,25 @@ Test(quantity, times)
 	cr_assert_eq(quantity_time("99999999999s", &value), -ERANGE);
 }
 
+Test(quantity, seconds_where_no_unit_is_given)
+{
+	static const struct {
+		const char *text;
+		uint64_t value;
+	} good[] = {
+	    {"0", 0}, {"10", 10000000000}, {"2.5", 2500000000}, {"500ms", 500000000}, {"3s", 3000000000}};
+	static const char *const bad[] = {"", "s", "2.", "-1", "2 s", "2m"};
+	uint64_t value;
+
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		cr_assert_eq(quantity_seconds(good[i].text, &value), 0, "%s", good[i].text);
+		cr_assert_eq(value, good[i].value, "%s", good[i].text);
+	}
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		cr_assert_eq(quantity_seconds(bad[i], &value), -EINVAL, "%s", bad[i]);
+	cr_assert_eq(quantity_seconds("99999999999", &value), -ERANGE);
+}
+
 Test(quantity, windows)
 {
 	static const char *const bad[] = {"",      "1",  "1.5",    "a..b",  "1..2..3",

@@ -84,31 +84,38 @@ static int scaled(const char **text, uint64_t unit, uint64_t *value)
 	return 0;
 }
 
-int quantity_time(const char *text, uint64_t *ns)
+/* `bare` is the unit of a number that has none. */
+static int time_in(const char *text, const char *bare, uint64_t *ns)
 {
 	static const struct {
 		const char *name;
 		uint64_t ns;
 	} units[] = {{"ns", 1}, {"us", 1000}, {"ms", 1000000}, {"s", SECOND_NS}};
-	const char *unit = text + strspn(text, "0123456789.");
+	const char *end = text + strspn(text, "0123456789."), *unit = *end ? end : bare;
 	uint64_t value;
 	int err;
 
-	if (!strcmp(text, "0")) {
-		*ns = 0;
-		return 0;
-	}
 	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
 		if (strcmp(unit, units[i].name))
 			continue;
 		err = scaled(&text, units[i].ns, &value);
-		if (!err && text != unit)
+		if (!err && text != end)
 			err = -EINVAL;
 		if (!err)
 			*ns = value;
 		return err;
 	}
 	return -EINVAL;
+}
+
+int quantity_time(const char *text, uint64_t *ns)
+{
+	return time_in(text, strcmp(text, "0") ? "" : "ns", ns);
+}
+
+int quantity_seconds(const char *text, uint64_t *ns)
+{
+	return time_in(text, "s", ns);
 }
 
 static int window_end(const char **text, struct window_bound *bound)

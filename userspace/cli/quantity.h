@@ -20,6 +20,9 @@ int quantity_bytes(const char *text, uint64_t *bytes);
 /* "250us", "4ms", "0.5s", "100ns", "0"; a unit is required unless it is 0. */
 int quantity_time(const char *text, uint64_t *ns);
 
+/* The same, in seconds where no unit is given: "10", "2.5", "500ms". */
+int quantity_seconds(const char *text, uint64_t *ns);
+
 /* One end of a window. */
 struct window_bound {
 	bool given;    /* false: the end of the session */

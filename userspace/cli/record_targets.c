@@ -40,18 +40,12 @@ static int parse_pids(struct record_targets *targets, struct error *error)
 	return err;
 }
 
-/* Seconds where no unit is given. */
 static int parse_duration(const char *text, uint64_t *ns, struct error *error)
 {
-	uint64_t seconds;
-
-	if (!quantity_number(text, &seconds) && seconds && seconds < UINT32_MAX) {
-		*ns = seconds * 1000000000;
-		return 0;
-	}
-	if (quantity_time(text, ns) || !*ns)
-		return error_set(error, -EINVAL, "record: --duration: not a length of time: '%s' (10, 500ms)",
-		                 text);
+	/* A sum with a time of today must not overflow. */
+	if (quantity_seconds(text, ns) || !*ns || *ns > UINT64_MAX / 2)
+		return error_set(error, -EINVAL,
+		                 "record: --duration: not a length of time: '%s' (10, 2.5, 500ms)", text);
 	return 0;
 }
 

@@ -40,8 +40,9 @@ $(FIXTURES)/names-mini.so: $(FIXTURES)/names.so $(FIXTURES)/names-stripped.so
 	$(Q)xz -c $(FIXTURES)/names-inner > $(FIXTURES)/names-inner.xz
 	$(Q)objcopy --add-section .gnu_debugdata=$(FIXTURES)/names-inner.xz $(FIXTURES)/names-stripped.so $@
 
-$(BUILD)/san/tests/unit/test_binary.o: USER_CFLAGS += -DUNIT_FIXTURES='"$(FIXTURES)"'
-$(BUILD)/san/tests/unit/test_binary.o: $(FIXTURE_FILES)
+FIXTURE_TESTS := $(addprefix $(BUILD)/san/tests/unit/,test_binary.o test_resolve.o)
+$(FIXTURE_TESTS): USER_CFLAGS += -DUNIT_FIXTURES='"$(FIXTURES)"'
+$(FIXTURE_TESTS): $(FIXTURE_FILES)
 
 $(BUILD)/unit-tests: $(UNIT_OBJECTS) $(PURE_OBJECTS) $(UNIT_BRIDGE_OBJECTS)
 	$(call say,LINK,$@)

@@ -175,6 +175,35 @@ def test_function_of_a_deleted_binary(ctx):
 
 
 @limit(60)
+@needs("bpf")
+def test_function_of_a_stripped_binary(ctx):
+    """What has no name where it is recorded is found later, by build id, and is never called something else."""
+    stripped = ctx.path("stripped")
+    done = ctx.run("strip", "-o", stripped, ctx.sim("lock_wait"))
+    assert done.status == 0, done
+    done = ctx.record(stripped, "--seconds", "1", options=("-q", "--no-report"),
+                      env={"LD_LIBRARY_PATH": str(ctx.build / "sim" / "lib")})
+    assert done.status == 0, done
+    report = ctx.report()
+    cause = next(c for c in report["gpus"][0]["causes"] if cause_key(c) == "wait.lock@launcher")
+    assert not any(frame.endswith(" (stripped)") for frame in cause["detail"]["stack"]), f"an invented name: {cause}"
+    unnamed = [frame for frame in cause["detail"]["stack"] if re.fullmatch(r"stripped\+0x[0-9a-f]+", frame)]
+    assert len(unnamed) >= 2, cause
+    os.mkdir(ctx.path("symbols"))
+    for symbols, found in (ctx.path("symbols"), False), (str(ctx.build / "sim"), True):
+        done = ctx.run(ctx.whyidle, "report", "--json", "--symbols", symbols, ctx.path("session.whyidle"))
+        assert done.status == 0, done
+        again = json.loads(done.out)
+        cause = next(c for c in again["gpus"][0]["causes"] if cause_key(c) == "wait.lock@launcher")
+        assert (cause["detail"].get("function") == "record_step") == found, f"{symbols}: {cause}"
+        if found:
+            check_order(cause, "record_step", "main", "_start")
+            assert again["user_stacks"]["sampled_frames_named"] >= report["user_stacks"]["sampled_frames_named"]
+    done = ctx.run(ctx.whyidle, "report", "--symbols", ctx.path("nowhere"), ctx.path("session.whyidle"))
+    assert done.status == 1 and "nowhere" in done.err, done
+
+
+@limit(60)
 @needs("namespace", "bpf")
 def test_function_in_another_mount_namespace(ctx):
     """The binary lies on a file system that only its own mount namespace has."""

@@ -149,6 +149,7 @@ struct stack_report {
 	struct stack_cost cost;
 	uint64_t frames, frames_named; /* user frames of CPU samples, each as often as it was sampled */
 	const char *unnamed_file;      /* which most of the others are from, NULL if there are none */
+	const char *unnamed_build_id;  /* of that file, NULL if not known */
 	uint64_t unnamed_in_file;
 	uint64_t long_waits,
 	    long_waits_complete; /* blocked for over 1 ms; with a stack down to the thread's start */

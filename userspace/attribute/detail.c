@@ -21,7 +21,8 @@ void leaf_take_stack(struct leaf *leaf, const struct model *model, uint32_t stac
 		leaf->function = model->stacks.items[stack].function;
 }
 
-/* "step (/home/me/train.py:12)", "read (libc.so.6)", "0x7f12 (libfoo.so)" */
+/* "step (/home/me/train.py:12)", "read (libc.so.6)"; without a name "libfoo.so+0x1f12", as the file counts.
+ */
 static const char *describe_frame(struct analysis *analysis, const struct model *model,
                                   const struct stack *stack, uint32_t index)
 {
@@ -34,8 +35,10 @@ static const char *describe_frame(struct analysis *analysis, const struct model 
 	const char *text;
 
 	snprintf(unnamed, sizeof(unnamed), "0x%" PRIx64, address);
-	name = words ? words : *name ? name : unnamed;
 	module = strrchr(module, '/') ? strrchr(module, '/') + 1 : module;
+	if (!words && !*name && *module && symbol->module_address)
+		return analysis_text(analysis, "%s+0x%" PRIx64, module, symbol->module_address);
+	name = words ? words : *name ? name : unnamed;
 	if (*file && symbol->line)
 		text = analysis_text(analysis, "%s (%s:%" PRIu32 ")", name, file, symbol->line);
 	else if (*file || *module)

@@ -5,11 +5,11 @@
 
 #define LONG_WAIT_NS 1000000
 
-/* A frame without a name, in a file (string id, 0 not known). */
-static int count_unnamed(const struct model *model, struct index_map *by_file, uint32_t file,
+/* A frame without a name; NULL: nothing is known of it. */
+static int count_unnamed(const struct model *model, struct index_map *by_file, const struct symbol *symbol,
                          struct stack_report *report)
 {
-	uint32_t count = 0;
+	uint32_t count = 0, file = symbol ? symbol->module : 0;
 
 	index_map_get(by_file, file, &count);
 	if (index_map_put(by_file, file, ++count))
@@ -17,6 +17,7 @@ static int count_unnamed(const struct model *model, struct index_map *by_file, u
 	if (file && count > report->unnamed_in_file) {
 		report->unnamed_in_file = count;
 		report->unnamed_file = model_string(model, file);
+		report->unnamed_build_id = symbol->build_id ? model_string(model, symbol->build_id) : NULL;
 	}
 	return 0;
 }
@@ -37,7 +38,7 @@ static int count_sample(const struct model *model, const struct sample *sample, 
 		if (symbol && symbol->name)
 			report->frames_named++;
 		else
-			err = count_unnamed(model, by_file, symbol ? symbol->module : 0, report);
+			err = count_unnamed(model, by_file, symbol, report);
 	}
 	return err;
 }

@@ -16,7 +16,7 @@
 
 struct export_values {
 	int format;
-	const char *output;
+	const char *output, *symbols;
 	bool force;
 };
 
@@ -43,6 +43,11 @@ static const struct option_spec options[] = {
              "whole. Without it: beside FILE, with the format's ending",
      .kind = OPTION_TEXT,
      .offset = FIELD(output)},
+    {.name = "symbols",
+     .argument = "DIR",
+     .help = "look for functions that have no names in the files of this folder, by build id",
+     .kind = OPTION_TEXT,
+     .offset = FIELD(symbols)},
     {.name = "force",
      .help = "replace a file that is there also where -o is not given",
      .kind = OPTION_FLAG,
@@ -75,17 +80,18 @@ static int check_output(const char *input, const char *output, bool may_replace,
 	return 0;
 }
 
-static int export_file(const char *input, const char *output, int format, struct error *error)
+static int export_file(const char *input, const char *output, const struct export_values *values,
+                       struct error *error)
 {
 	const struct analysis_options whole = {.device = -1};
 	struct analysis analysis = {0};
 	struct model model = {0};
-	int err = load_model(&model, input, error);
+	int err = load_model(&model, input, values->symbols, error);
 
 	if (!err)
 		err = analysis_run(&analysis, &model, &whole, error);
 	if (!err)
-		err = export_formats[format].write(output, &model, &analysis, error);
+		err = export_formats[values->format].write(output, &model, &analysis, error);
 	analysis_free(&analysis);
 	model_free(&model);
 	return err;
@@ -127,7 +133,7 @@ static int run(const struct command_services *services, int argc, char **argv)
 	else
 		err = check_output(argv[first], output, values.output || values.force, &error);
 	if (!err)
-		err = export_file(argv[first], output, values.format, &error);
+		err = export_file(argv[first], output, &values, &error);
 	free(output);
 	if (err) {
 		command_error(&error);

@@ -12,7 +12,7 @@
 
 struct report_values {
 	bool json, verbose, csv, tables;
-	const char *html;
+	const char *html, *symbols;
 	uint64_t gpu, pid;
 	struct window window;
 	struct range steps;
@@ -70,6 +70,12 @@ static const struct option_spec options[] = {
              "window), 'idle worse than BASE by 3%' (BASE is a file; points, beyond noise); may be repeated",
      .kind = OPTION_TEXTS,
      .offset = FIELD(fail_if)},
+    {.name = "symbols",
+     .argument = "DIR",
+     .help = "look for functions that had no names when they were recorded in the files of this folder, by "
+             "build id",
+     .kind = OPTION_TEXT,
+     .offset = FIELD(symbols)},
     {.name = "verbose",
      .letter = 'v',
      .help = "every cause, and every gap that is kept with its whole chain",
@@ -164,6 +170,7 @@ static int run(const struct command_services *services, int argc, char **argv)
 	    .csv = values.csv ? stdout : NULL,
 	    .html = values.html,
 	    .tables = values.tables ? &choice : NULL,
+	    .symbols = values.symbols,
 	    .verbose = values.verbose,
 	    .check = &check,
 	};

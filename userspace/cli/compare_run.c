@@ -15,7 +15,7 @@ static int measure_file(struct measurement *measurement, const struct compare_si
 	struct analysis_options chosen = {.device = side->device, .top_gaps = 1};
 	struct analysis analysis = {0};
 	struct model model = {0};
-	int err = load_model(&model, path, error);
+	int err = load_model(&model, path, NULL, error);
 
 	if (!err && side->pid)
 		err = model_keep_process(&model, side->pid, error);

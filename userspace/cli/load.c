@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "cli/load.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -41,7 +42,17 @@ static void show(void *context, uint64_t done, uint64_t total)
 	fprintf(stderr, " [%-*s] %3.0f %% of %.0f MB", WIDTH, bar, share * 100, total / 1e6);
 }
 
-int load_model(struct model *model, const char *path, struct error *error)
+static int look_for_symbols(struct model *model, const char *folder, struct error *error)
+{
+	uint64_t functions;
+	int err = model_resolve(model, folder, &functions, error);
+
+	if (!err)
+		fprintf(stderr, "whyidle: %" PRIu64 " functions found in %s\n", functions, folder);
+	return err;
+}
+
+int load_model(struct model *model, const char *path, const char *symbols, struct error *error)
 {
 	const char *slash = strrchr(path, '/');
 	struct line line = {.name = slash ? slash + 1 : path,
@@ -51,5 +62,7 @@ int load_model(struct model *model, const char *path, struct error *error)
 
 	if (line.shown)
 		fputs("\r\033[K", stderr);
+	if (!rc && symbols)
+		rc = look_for_symbols(model, symbols, error);
 	return rc;
 }

@@ -92,7 +92,7 @@ static int read_all(struct run *run, const struct inputs *inputs, struct error *
 		struct error problem = {0};
 		struct model model = {0};
 
-		err = load_model(&model, *path, &problem);
+		err = load_model(&model, *path, run->options->symbols, &problem);
 		if (!err)
 			err = take_in(run, &model, *path, &problem);
 		else if (err != -ENOMEM)

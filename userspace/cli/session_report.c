@@ -135,7 +135,7 @@ static int print_html(const char *path, const struct table_source *source, const
 int load_part(struct model *model, struct analysis_options *chosen, const char *path,
               const struct session_report_options *options, struct error *error)
 {
-	int err = load_model(model, path, error);
+	int err = load_model(model, path, options->symbols, error);
 
 	if (!err && options->pid)
 		err = model_keep_process(model, options->pid, error);

@@ -27,6 +27,7 @@ struct session_report_options {
 	FILE *csv;                         /* where tables go as CSV, NULL: none */
 	const char *html;                  /* file for the HTML report, NULL: none */
 	const struct table_choice *tables; /* these instead of the report, NULL: the report */
+	const char *symbols; /* folder to look for functions in that have no names, NULL: none */
 	bool verbose;
 	struct fail_check *check; /* limits to hold against each input, NULL: none */
 };

@@ -184,6 +184,10 @@ static int write_native_symbol(struct builder *builder, uint64_t address, uint64
 	record.name = name ? session_writer_string(stacks->writer, name, strcspn(name, "@")) : 0;
 	if (place.mapping && *place.mapping->path)
 		record.module = session_writer_cstring(stacks->writer, place.mapping->path);
+	if (place.binary) {
+		record.module_address = place.address;
+		record.build_id = session_writer_cstring(stacks->writer, binary_build_id(place.binary));
+	}
 	if (place.binary && binary_line(place.binary, place.address, &file, &line)) {
 		record.file = session_writer_cstring(stacks->writer, file);
 		record.line = line > 0 ? line : 0;

@@ -196,7 +196,10 @@ struct stack {
 struct symbol {
 	uint64_t address;
 	uint32_t pid;
-	uint32_t name, module, file, line; /* string ids */
+	uint32_t name, module, file; /* string ids */
+	uint32_t line;
+	uint32_t build_id;       /* string id, of the module */
+	uint64_t module_address; /* in the module, 0 not known */
 };
 
 /* A synchronisation as CUPTI reports it: the host waited for a stream, an event or the context. */
@@ -310,6 +313,13 @@ int model_infer(struct model *model);
 
 /* Names the user stacks. Returns 0 or -ENOMEM. Part of model_finish. */
 int model_name_stacks(struct model *model);
+
+/*
+ * Looks for functions and lines that were not known when the session was recorded, by build id, in the files
+ * of a folder (symbols/symbol_folder.h), and names the stacks anew. *functions: names that were found.
+ * Returns 0 or a negative errno with `error`. After model_finish, before the model is used.
+ */
+int model_resolve(struct model *model, const char *folder, uint64_t *functions, struct error *error);
 
 /* Function name at one address of a stack, NULL if not known. pid 0: the kernel. */
 const char *model_symbol(const struct model *model, uint32_t pid, uint64_t address);

@@ -396,7 +396,9 @@ static int load_symbol(struct loader *loader, const struct record_symbol *record
 	                                         .name = load_string_id(loader, record->name),
 	                                         .module = load_string_id(loader, record->module),
 	                                         .file = load_string_id(loader, record->file),
-	                                         .line = record->line});
+	                                         .line = record->line,
+	                                         .build_id = load_string_id(loader, record->build_id),
+	                                         .module_address = record->module_address});
 }
 
 static uint32_t get_device(struct loader *loader, uint32_t device)

@@ -323,6 +323,7 @@ static json_t *make_stacks(struct maker *maker, const struct analysis *analysis)
 	set(maker, object, "sampled_frames", make_integer(stacks->frames));
 	set(maker, object, "sampled_frames_named", make_integer(stacks->frames_named));
 	set(maker, object, "unnamed_file", make_text(stacks->unnamed_file));
+	set(maker, object, "unnamed_build_id", make_text(stacks->unnamed_build_id));
 	set(maker, object, "unnamed_in_file", make_integer(stacks->unnamed_in_file));
 	set(maker, object, "long_waits", make_integer(stacks->long_waits));
 	set(maker, object, "long_waits_complete", make_integer(stacks->long_waits_complete));

@@ -167,15 +167,17 @@ static void print_window(const struct text *text, const struct device_report *de
 static void print_unnamed(const struct text *text)
 {
 	const struct stack_report *stacks = &text->analysis->stacks;
-	char line[512], file[FORMAT_TEXT_SIZE(100)], share[FORMAT_FIGURE];
+	char line[640], file[FORMAT_TEXT_SIZE(100)], id[FORMAT_TEXT_SIZE(64)] = "", share[FORMAT_FIGURE];
 
 	if (!stacks->unnamed_file || stacks->frames < 100 || stacks->unnamed_in_file * 20 < stacks->frames)
 		return;
+	if (stacks->unnamed_build_id)
+		format_text(id, sizeof(id), stacks->unnamed_build_id, 64);
 	snprintf(line, sizeof(line),
-	         "%s of the sampled functions are in %s, without names: its debug symbols "
-	         "would give them",
+	         "%s of the sampled functions are in %s, without names: its debug symbols would give them "
+	         "(report --symbols DIR%s%s)",
 	         format_share(share, stacks->unnamed_in_file, stacks->frames),
-	         format_text(file, sizeof(file), stacks->unnamed_file, 100));
+	         format_text(file, sizeof(file), stacks->unnamed_file, 100), *id ? "; build id " : "", id);
 	print_fact(text, "", line);
 }
 

@@ -183,7 +183,9 @@ struct record_symbol {
 	uint32_t module; /* string: file or kernel module, 0 */
 	uint32_t file;   /* string: source file, 0 */
 	uint32_t line;
-	uint32_t pad;
+	uint32_t build_id; /* string: of the module, hexadecimal, 0 unknown */
+	uint64_t
+	    module_address; /* in the module, before it was loaded anywhere; within the call; 0 unknown */
 };
 
 struct record_mapping {
@@ -336,7 +338,7 @@ _Static_assert(sizeof(struct record_exit) == 40, "record_exit");
 _Static_assert(sizeof(struct record_offcpu) == 176, "record_offcpu");
 _Static_assert(sizeof(struct record_sample) == 56, "record_sample");
 _Static_assert(sizeof(struct record_stack) == 32, "record_stack");
-_Static_assert(sizeof(struct record_symbol) == 40, "record_symbol");
+_Static_assert(sizeof(struct record_symbol) == 48, "record_symbol");
 _Static_assert(sizeof(struct record_mapping) == 72, "record_mapping");
 _Static_assert(sizeof(struct record_device) == 56, "record_device");
 _Static_assert(sizeof(struct record_gpu_op) == 104, "record_gpu_op");

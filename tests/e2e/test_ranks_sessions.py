@@ -66,6 +66,16 @@ class Truth:
         start, end, delay = stalls[number]
         return delay > 0.25 * (end - start)
 
+    def judged(self):
+        """Indices of the planted steps that nothing else had a part in."""
+        return [index for index, planted in enumerate(self.late) if planted >= 0 and not self.is_disturbed(index)]
+
+    def is_mostly_disturbed(self, late):
+        """Of a job in which one rank was planted: its largest cause, or who was last, may rightly be another than planted."""
+        planted = sum(rank >= 0 for rank in self.late)
+        stalled = sum(end - start for start, end, _ in self.ranks[late]["stalls"])
+        return len(self.judged()) < 0.8 * planted or 0 < stalled < 4 * self.ranks[late]["contended_ns"]
+
     def notable(self):
         """For each collective the rank that came last if a wait stands out, by the rule of docs/ranks.md; else -1."""
         longest = [max(kernel["last_ns"] - kernel["start_ns"] for kernel in kernels) for kernels in zip(*self.kernels)]
@@ -129,10 +139,8 @@ def steps_right(ranks, truth, cause):
     steps = ranks["steps"]
     ends = [step["end_ns"] for step in steps]
     late = right = count = 0
-    for index, planted in enumerate(truth.late):
-        kernel = truth.kernels[0][index]
-        if planted < 0 or truth.is_disturbed(index):
-            continue
+    for index in truth.judged():
+        planted, kernel = truth.late[index], truth.kernels[0][index]
         count += 1
         at = bisect.bisect_left(ends, kernel["last_ns"])
         step = steps[at] if at < len(steps) else None
@@ -157,12 +165,12 @@ def check_causes(ctx, ranks, causes):
         group, = report["groups"]
         assert group["matched"] == STEPS and not group["incomplete"] and not group["apart"], group
         check_waits(report, truth)
+        if truth.is_mostly_disturbed(slow):
+            disturbed.append(planted)
+            continue
         one = steps_right(report, truth, CAUSES[planted])
         late, right, count = late + one[0], right + one[1], count + one[2]
         wrong += [(planted, one)] if one[1] < one[2] else []
-        if one[2] < 0.8 * (STEPS - 2):
-            disturbed.append(planted)
-            continue
         assert report["slowest"] == slow and report["pattern"] == "steady", (planted, report["pattern"])
         top = report["causes"][0]
         assert (top["rank"], top["reason"], top["code"], top["role"]) == (slow, *CAUSES[planted]), (planted, top)
@@ -190,7 +198,9 @@ def test_sixteen_ranks(ctx):
 @needs("bpf")
 def test_chain_of_the_late_rank(ctx):
     """What a rank waited for is the late rank's own chain, down to the thread."""
-    ranks, _ = record(ctx, "chain", 2, "sleep@worker", late=1)
+    ranks, truth = record(ctx, "chain", 2, "sleep@worker", late=1)
+    if truth.is_mostly_disturbed(1):
+        raise Skip("other load was part of it")
     waiting, slow = ranks["members"]
     peer = waiting["waited_for"][0]
     cause = ranks["causes"][peer["cause"]]
@@ -313,9 +323,12 @@ def test_one_session_for_each_host(ctx):
         assert error <= clock["error_ns"] + abs(drift) * 1e-6 * 1_000 * MS, (clock, error)
     for ranks in (same, apart):
         check_waits(ranks, truth)
+        if truth.is_mostly_disturbed(1):
+            continue
         assert ranks["slowest"] == 1 and ranks["pattern"] == "steady", ranks
         top = ranks["causes"][0]
         assert (top["rank"], top["code"], top["role"]) == (1, "wait.sleep", "worker"), top
     # What is not given is said.
     missing = report_ranks(ctx, inputs[0], inputs[2])
     assert missing["missing"] == [1] and missing["world_size"] == 3, missing["missing"]
+    return "clocks and waits only: other load was part of it" if truth.is_mostly_disturbed(1) else None

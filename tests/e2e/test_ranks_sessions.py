@@ -90,6 +90,10 @@ def validated(ctx, done):
     assert not faults, faults[:3]
     for report in document.get("reports", [document]):
         check_report(report)
+        # The bridge does not wait for ever; without it there are no collectives to be seen.
+        missing = [line for line in report["degraded"] if "no GPU timeline" in line]
+        if missing:
+            raise Skip(f"other load: {missing[0]}")
     ranks = document["ranks"]
     check_sums(ranks)
     return ranks
@@ -234,7 +238,9 @@ def test_random_stragglers(ctx):
 @limit(60)
 @needs("bpf")
 def test_checkpoint_on_rank_0(ctx):
-    ranks, _ = record(ctx, "checkpoint", 2, "pageable_copy@launcher", milliseconds=60, every=8, steps=60)
+    ranks, truth = record(ctx, "checkpoint", 2, "pageable_copy@launcher", milliseconds=60, every=8, steps=60)
+    if truth.is_mostly_disturbed(0):
+        raise Skip("other load was part of it")
     finding, = [f for f in ranks["findings"] if f["kind"] == "checkpoint"]
     assert finding["rank"] == 0 and "Every 8 steps" in finding["title"], finding
 

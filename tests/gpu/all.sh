@@ -5,7 +5,7 @@
 #   tests/gpu/all.sh [--budget SECONDS] [--workloads DIR] [--whyidle FILE] STEP…
 #
 # STEP is NAME, NAME@SECONDS (a budget of its own) or NAME:ARGUMENTS, with NAME one of workloads, names, cost, busy, taken,
-# inferred, or run, whose arguments are a whole command:
+# inferred, ranks, ddp (two GPUs), or run, whose arguments are a whole command:
 #   tests/gpu/all.sh --budget 560 'workloads@200:--keep a1' 'cost@300:--programs a5 --pairs 5' busy taken \
 #       'run@60:python3 tests/gpu/bridge_cost.py --rounds 3'
 # Without a STEP: workloads, names, cost, busy and taken. Tables come last on stdout. Everything is left in build/gpu; logs, tables and sessions also go,
@@ -72,6 +72,8 @@ for step in "$@"; do
 		;;
 	busy) script=busy_agreement.py ;;
 	taken) script=cupti_taken.py ;;
+	ranks) script=ranks.py ;;
+	ddp) script=ranks.py && arguments=(--ddp "${arguments[@]}") ;;
 	run) ;;
 	*) echo "$0: unknown step $name" >&2 && failed=1 && continue ;;
 	esac

@@ -23,6 +23,7 @@ import harness
 import inferred
 import names
 import pack
+import ranks
 import workloads
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -447,6 +448,39 @@ class Inferred(Folder):
         self.plant("a4_x", answer=document(gpu([])) | {"source": {"gpu_timeline": "cupti"}})
         done = self.run_script("inferred.py", "--programs", "a4")
         self.assertIn("the timeline of the inferred run is cupti", done.stdout)
+        self.assertIn("0 passed, 1 failed", done.stdout)
+        self.assertEqual(done.returncode, 1)
+
+
+class Ranks(Folder):
+    said = [{"waits_ns": [9_000_000] * 4, "stalls": []}, {"waits_ns": [0] * 4, "stalls": [(100, 150), (200, 250)]}]
+
+    def report(self, wait=36_000_000, slowest=1, code="wait.sleep", steps=(1, 1), findings=()):
+        return {"members": [{"rank": 0, "wait_ns": wait}, {"rank": 1, "wait_ns": 0}], "slowest": slowest,
+                "causes": [{"root_rank": 1, "reason": "idle", "code": code, "role": "launcher"}],
+                "steps": [{"end_ns": 160 + 100 * n, "slowest": rank} for n, rank in enumerate(steps)],
+                "findings": [{"kind": kind, "rank": rank, "title": kind} for kind, rank in findings]}
+
+    def test_verdicts(self):
+        def judge(expected=("idle", "wait.sleep", "launcher"), **report):
+            return ranks.judge(self.report(**report), self.said, 1, expected)
+        self.assertEqual(judge(), [])
+        self.assertEqual(judge(wait=37_900_000), [])
+        self.assertIn("rank 0 waited 36.00 ms", judge(wait=38_100_000)[0])
+        self.assertIn("slowest is rank 0", judge(slowest=0)[0])
+        self.assertIn("1 of 2 stalls", judge(steps=(1, 0))[0])
+        self.assertIn("0 of 2 stalls", judge(steps=())[0])
+        self.assertIn("largest cause rank 1: host.gc@launcher", judge(code="host.gc")[0])
+        self.assertEqual(judge("checkpoint", findings=[("checkpoint", 1)]), [])
+        self.assertIn("no finding checkpoint", judge("checkpoint", findings=[("checkpoint", 0)])[0])
+        self.assertEqual(judge(None, findings=[("random", None)]), [])
+        self.assertIn("healthy job: gc", judge(None, findings=[("gc", None)])[0])
+
+    def test_a_report_without_ranks_proves_nothing(self):
+        # A GPU is neither needed nor used: the program fails, and that is told.
+        done = subprocess.run([sys.executable, HERE / "ranks.py", "--whyidle", self.whyidle, "--out", self.folder / "out",
+                               "--plants", "none", "--simulated", self.folder], capture_output=True, text=True, timeout=120)
+        self.assertIn("none: FAIL: exit 1", done.stdout)
         self.assertIn("0 passed, 1 failed", done.stdout)
         self.assertEqual(done.returncode, 1)
 

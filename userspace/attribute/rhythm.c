@@ -28,8 +28,7 @@ static double beat(uint64_t interval_ns)
 	return log2((double)interval_ns / 1000 + 1);
 }
 
-/* How much intervals differ that are `period` apart. */
-static double period_difference(const uint64_t *intervals, size_t count, size_t period)
+double rhythm_difference(const uint64_t *intervals, size_t count, size_t period)
 {
 	double sum = 0;
 
@@ -38,8 +37,7 @@ static double period_difference(const uint64_t *intervals, size_t count, size_t 
 	return sum / (double)(count - period);
 }
 
-/* The place in the period with the longest intervals: there a step ends and the next begins. */
-static size_t longest_phase(const uint64_t *intervals, size_t count, size_t period)
+size_t rhythm_phase(const uint64_t *intervals, size_t count, size_t period)
 {
 	size_t best = 0;
 	double most = -1;
@@ -70,7 +68,7 @@ size_t rhythm_find(const uint64_t *intervals, size_t count, size_t *phase)
 	if (count < RHYTHM_LEAST)
 		return 0;
 	for (size_t period = 1; period <= most; period++) {
-		double difference = period_difference(intervals, count, period);
+		double difference = rhythm_difference(intervals, count, period);
 
 		least = difference < least ? difference : least;
 	}
@@ -78,8 +76,8 @@ size_t rhythm_find(const uint64_t *intervals, size_t count, size_t *phase)
 		return 0;
 	for (size_t period = 1; period <= most; period++) {
 		/* A multiple of the period is as good by nature. */
-		if (period_difference(intervals, count, period) <= least * 1.25 + 0.05) {
-			*phase = longest_phase(intervals, count, period);
+		if (rhythm_difference(intervals, count, period) <= least * 1.25 + 0.05) {
+			*phase = rhythm_phase(intervals, count, period);
 			return period;
 		}
 	}

@@ -12,6 +12,13 @@
  */
 size_t rhythm_find(const uint64_t *intervals, size_t count, size_t *phase);
 
+/* How much intervals differ that are `period` apart: mean of the differences of log2(µs + 1). period < count.
+ */
+double rhythm_difference(const uint64_t *intervals, size_t count, size_t period);
+
+/* The place in the period, below it, with the longest intervals: there a step ends and the next begins. */
+size_t rhythm_phase(const uint64_t *intervals, size_t count, size_t period);
+
 /*
  * Fills steps->list and period_ops from the operations of a device that start within [from, to]; both stay
  * empty where there is no rhythm. Returns 0 or -ENOMEM.

@@ -205,27 +205,6 @@ static uint64_t kind_sum(const struct ranks *ranks, const struct portion_list *l
 	return sum;
 }
 
-static size_t kernels_in(const struct track *track, const struct stretch *stretch)
-{
-	size_t bounds[2];
-	const uint64_t times[2] = {stretch->from_ns, stretch->to_ns};
-
-	for (int i = 0; i < 2; i++) {
-		size_t low = 0, high = track->kernel_starts.count;
-
-		while (low < high) {
-			size_t middle = low + (high - low) / 2;
-
-			if (track->kernel_starts.items[middle] < times[i])
-				low = middle + 1;
-			else
-				high = middle;
-		}
-		bounds[i] = low;
-	}
-	return bounds[1] - bounds[0];
-}
-
 /* Leaves of `mine` what it holds more than `other`; returns the sum. */
 static uint64_t keep_excess(const struct ranks *ranks, struct portion_list *mine, uint32_t mine_self,
                             const struct portion_list *other, uint32_t other_self)
@@ -312,7 +291,8 @@ int portions_split(struct ranks *ranks, const struct group *group, size_t instan
 			sum += left_mine - left_theirs;
 			rc = portions_add(&excess, mine.track, LABEL_TRANSFER, left_mine - left_theirs);
 		}
-		if (SAME_COUNT(kernels_in(track, &mine), kernels_in(waiter, &theirs)))
+		if (SAME_COUNT(track_kernels(track, mine.from_ns, mine.to_ns),
+		               track_kernels(waiter, theirs.from_ns, theirs.to_ns)))
 			label = LABEL_COMPUTE_SLOW;
 	}
 	if (!rc && !sum)

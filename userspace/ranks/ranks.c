@@ -163,6 +163,19 @@ static int add_lane(struct lane_list *lanes, const struct model *model, uint32_t
 	return 0;
 }
 
+/* The process that all operations of a device are of, MODEL_NONE if there are several. */
+static uint32_t only_process(const struct device *device)
+{
+	uint32_t process = device->ops.items[0].process;
+	const struct gpu_op *op;
+
+	array_for_each (op, &device->ops) {
+		if (op->process != process)
+			return MODEL_NONE;
+	}
+	return process;
+}
+
 /* One lane for each process that runs collectives on the device, in the order of their first. */
 static int find_lanes(struct lane_list *lanes, const struct model *model, uint32_t index)
 {
@@ -182,7 +195,7 @@ static int find_lanes(struct lane_list *lanes, const struct model *model, uint32
 	}
 	index_map_free(&seen);
 	if (!rc && lanes->count == first && device->ops.count)
-		rc = add_lane(lanes, model, index, device->ops.items[0].process);
+		rc = add_lane(lanes, model, index, only_process(device));
 	if (!rc && lanes->count == first + 1)
 		lanes->items[first].process = MODEL_NONE;
 	return rc;

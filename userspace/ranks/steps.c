@@ -13,6 +13,13 @@
 #define PATTERN_LEAST 5 /* notable waits */
 #define STEADY_SHARE  0.8
 
+#define PERIOD_LEAST  6 /* intervals between collectives */
+#define PERIOD_MOST   1024
+#define PERIOD_SAMPLE 4096 /* collectives that are looked at */
+#define COUNTS_ALIKE                                                                                         \
+	0.95            /* of the collectives have as many kernels before them as the one a period earlier */
+#define TIMES_CLEAR 0.5 /* a period by times leaves at most this part of the differences of a period of 1 */
+
 static const char *step_text(struct ranks_report *report, const char *format, uint64_t number)
 {
 	char text[64], **slot = array_add(&report->owned);
@@ -105,6 +112,55 @@ static uint64_t interval_of(const struct ranks *ranks, const struct group *group
 	return least == UINT64_MAX ? 0 : least;
 }
 
+/*
+ * After how many collectives the number of kernels between them repeats; 0: it does not. Unlike times, it is
+ * the same whatever else the machine does.
+ */
+static size_t period_of_counts(const struct ranks *ranks, const struct group *group, uint64_t *counts,
+                               size_t count)
+{
+	count = count > PERIOD_SAMPLE ? PERIOD_SAMPLE : count;
+	for (size_t i = 0; i < count; i++) {
+		const struct track_event *now = group_event(ranks, group, i, 0);
+		const struct track_event *next = group_event(ranks, group, i + 1, 0);
+
+		counts[i] = now && next ? track_kernels(&ranks->tracks.items[group->members.items[0].track],
+		                                        now->start_ns, next->start_ns)
+		                        : UINT64_MAX;
+	}
+	for (size_t period = 1; period <= count / 3 && period <= PERIOD_MOST; period++) {
+		size_t alike = 0;
+
+		for (size_t i = 0; i + period < count; i++)
+			alike += counts[i] == counts[i + period];
+		if ((double)alike >= COUNTS_ALIKE * (double)(count - period))
+			return period;
+	}
+	return 0;
+}
+
+/* Collectives of a step, 0 if they have no rhythm. *phase: the last one of a step, modulo that. */
+static size_t find_period(const struct ranks *ranks, const struct group *group, uint64_t *intervals,
+                          size_t count, size_t *phase)
+{
+	size_t by_counts = period_of_counts(ranks, group, intervals, count), by_times;
+
+	for (size_t i = 0; i < count; i++)
+		intervals[i] = interval_of(ranks, group, i);
+	if (by_counts > 1) {
+		*phase = rhythm_phase(intervals, count, by_counts);
+		return by_counts;
+	}
+	by_times = rhythm_find(intervals, count, phase);
+	if (!by_counts || by_times < 2 ||
+	    rhythm_difference(intervals, count, by_times) <=
+	        TIMES_CLEAR * rhythm_difference(intervals, count, 1))
+		return by_times ? by_times : by_counts;
+	/* Other load makes noise of the times, in which some period is always a little better than others. */
+	*phase = 0;
+	return by_counts;
+}
+
 static int collective_steps(struct ranks *ranks, struct ranks_report *report)
 {
 	const struct group *group = groups_largest(ranks);
@@ -118,9 +174,7 @@ static int collective_steps(struct ranks *ranks, struct ranks_report *report)
 	intervals = calloc(count, sizeof(*intervals));
 	if (!intervals)
 		return -ENOMEM;
-	for (size_t i = 0; i < count; i++)
-		intervals[i] = interval_of(ranks, group, i);
-	period = rhythm_find(intervals, count, &phase);
+	period = count < PERIOD_LEAST ? 0 : find_period(ranks, group, intervals, count, &phase);
 	free(intervals);
 	if (!period)
 		return 0;

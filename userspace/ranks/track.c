@@ -258,6 +258,27 @@ void track_free(struct track *track)
 	array_free(&track->steps);
 }
 
+size_t track_kernels(const struct track *track, uint64_t from_ns, uint64_t to_ns)
+{
+	size_t bounds[2];
+	const uint64_t times[2] = {from_ns, to_ns};
+
+	for (int i = 0; i < 2; i++) {
+		size_t low = 0, high = track->kernel_starts.count;
+
+		while (low < high) {
+			size_t middle = low + (high - low) / 2;
+
+			if (track->kernel_starts.items[middle] < times[i])
+				low = middle + 1;
+			else
+				high = middle;
+		}
+		bounds[i] = low;
+	}
+	return bounds[1] - bounds[0];
+}
+
 uint64_t track_common(const struct ranks *ranks, const struct track *track, uint64_t ns)
 {
 	const struct input_state *input = &ranks->inputs.items[track->member.input];

@@ -192,6 +192,9 @@ int track_fill(struct ranks *ranks, struct track *track, const struct model *mod
                uint32_t process, bool compared);
 void track_free(struct track *track);
 
+/* Kernels, collectives not counted, that started in [from, to). */
+size_t track_kernels(const struct track *track, uint64_t from_ns, uint64_t to_ns);
+
 /* Moves a time of the track's input to the common clock. */
 uint64_t track_common(const struct ranks *ranks, const struct track *track, uint64_t ns);
 

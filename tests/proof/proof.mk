@@ -2,4 +2,8 @@
 proof: $(BUILD)/whyidle sim
 	$(Q)python3 tests/proof/run.py --build $(BUILD) $(PROOF)
 
-.PHONY: proof
+# Planted ranks on 2, 4 and 16 simulated GPUs, some minutes. PROOF="--ranks 2" runs a part of it.
+proof-ranks: $(BUILD)/whyidle sim $(BUILD)/shift_session
+	$(Q)python3 tests/proof/ranks.py --build $(BUILD) $(PROOF)
+
+.PHONY: proof proof-ranks

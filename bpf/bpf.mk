@@ -6,8 +6,11 @@ BPFTOOL ?= $(firstword $(wildcard /usr/lib/linux-tools-*/bpftool /usr/lib/linux-
 BPF_ARCH := $(patsubst aarch64,arm64,$(patsubst x86_64,x86,$(shell uname -m)))
 BPF_CFLAGS := -O2 -g -target bpf -mcpu=v3 $(WARN) -D__TARGET_ARCH_$(BPF_ARCH) -Ivmlinux -Ibpf -I. -MMD -MP
 BPF_SOURCES := $(wildcard bpf/*.bpf.c)
-BPF_OBJECTS := $(BPF_SOURCES:bpf/%.bpf.c=$(BUILD)/bpf/%.bpf.o)
+# The counters of the daemon are an object of their own: it loads them once and keeps them.
+BPF_COUNTERS := $(BUILD)/bpf/counters.bpf.o
+BPF_OBJECTS := $(filter-out $(BPF_COUNTERS),$(BPF_SOURCES:bpf/%.bpf.c=$(BUILD)/bpf/%.bpf.o))
 SKELETON := $(BUILD)/gen/whyidle.skel.h
+COUNTERS_SKELETON := $(BUILD)/gen/counters.skel.h
 
 $(BUILD)/bpf/%.bpf.o: bpf/%.bpf.c
 	$(call say,BPF,$<)
@@ -22,6 +25,13 @@ $(SKELETON): $(BUILD)/bpf/whyidle.o
 	$(call say,GEN,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(BPFTOOL) gen skeleton $< name whyidle_bpf > $@
+
+# The step through "gen object" takes out what only the compiler knew, as for the other one.
+$(COUNTERS_SKELETON): $(BPF_COUNTERS)
+	$(call say,GEN,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(BPFTOOL) gen object $(BUILD)/bpf/counters.o $<
+	$(Q)$(BPFTOOL) gen skeleton $(BUILD)/bpf/counters.o name counters_bpf > $@
 
 # The same sources against the full header of the running kernel: do the trimmed types agree with the real ones?
 KERNEL_BTF ?= /sys/kernel/btf/vmlinux
@@ -102,4 +112,4 @@ bpf-bench: $(BPF_BENCH)
 
 .PHONY: check-vmlinux veristat bpf-test bpf-bench
 -include $(BPF_TEST_OBJECTS:.o=.d) $(BPF_TEST_LIBRARY:.so=.d) $(BUILD)/obj/tests/bench/bench_bpf_source.d
--include $(BPF_OBJECTS:.o=.d)
+-include $(BPF_OBJECTS:.o=.d) $(BPF_COUNTERS:.o=.d)

@@ -29,6 +29,8 @@ extern const volatile struct bpf_settings settings;
 extern __u64 losses[WIRE_LOSS_COUNT];
 /* Set by the collector once all other programs are detached: those on CUDA calls do nothing from then on. */
 extern __u64 recording_end_ns;
+/* Set by the collector: no user stacks in this recording, whatever the settings say. */
+extern __u32 stacks_off;
 /* Bytes of user stacks sent since the collector last set it to 0. */
 extern __u64 stack_bytes_sent;
 

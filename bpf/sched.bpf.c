@@ -271,3 +271,19 @@ int intervals_left(struct bpf_iter__task *context)
 	thread->out_ns = 0;
 	return 0;
 }
+
+/* Run over all threads before another recording with the same programs: none is tracked any more. */
+SEC("iter/task")
+int threads_forgotten(struct bpf_iter__task *context)
+{
+	struct task_struct *task = context->task;
+	struct thread_state *thread;
+
+	guest_count = 0;
+	thread = task ? thread_find(task) : NULL;
+	if (!thread)
+		return 0;
+	slot_give_back(thread);
+	thread_forget(task);
+	return 0;
+}

@@ -8,6 +8,7 @@
 const volatile struct bpf_settings settings = {};
 __u64 losses[WIRE_LOSS_COUNT] = {};
 __u64 recording_end_ns = 0;
+__u32 stacks_off = 0;
 __u64 stack_bytes_sent = 0;
 
 char program_license[] SEC("license") = "GPL";

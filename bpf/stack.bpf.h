@@ -263,7 +263,7 @@ static __always_inline void stack_take(struct thread_state *thread, struct task_
 	__u32 count;
 
 	thread->stack_bytes = 0;
-	if (!(settings.user_stacks & kind) ||
+	if (!(settings.user_stacks & kind) || stacks_off ||
 	    task->flags & (TASK_FLAG_KTHREAD | TASK_FLAG_IO_WORKER | TASK_FLAG_EXITING))
 		return;
 	/* Many guests are some by chance: an interrupt woke the thread on top of them. */

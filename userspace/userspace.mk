@@ -8,7 +8,8 @@ USER_ARCHIVE := $(BUILD)/libwhyidle.a
 # The C++ demangler of the compiler: always a static archive, so that no C++ library is needed to run.
 DEMANGLER := -lsupc++
 # Parts that need no BPF and no root: what the unit tests and the fuzzers link.
-PURE_SOURCES := $(filter-out userspace/collect/%,$(USER_SOURCES)) $(wildcard userspace/collect/pure_*.c)
+LIVE_SOURCES := $(addprefix userspace/daemon/,daemon.c watch.c windows.c window.c answers.c)
+PURE_SOURCES := $(filter-out userspace/collect/% $(LIVE_SOURCES),$(USER_SOURCES)) $(wildcard userspace/collect/pure_*.c)
 PURE_OBJECTS := $(PURE_SOURCES:%.c=$(BUILD)/san/%.o) $(HTML_ASSETS)
 
 LIBRARIES := -lbpf -ldw -lelf -llzma -lz -lzstd -ljansson -lsqlite3 $(DEMANGLER)
@@ -32,7 +33,7 @@ $(BUILD)/obj/bridge_blob.o: $(BRIDGE)
 	$(Q)printf '.section .rodata\n.balign 16\n.globl bridge_blob_start\nbridge_blob_start:\n.incbin "%s"\n.globl bridge_blob_end\nbridge_blob_end:\n.section .note.GNU-stack,"",%%progbits\n' $< > $(@:.o=.s)
 	$(Q)$(CC) -c $(@:.o=.s) -o $@
 
-$(filter $(BUILD)/obj/userspace/collect/%,$(USER_OBJECTS)): $(SKELETON)
+$(filter $(BUILD)/obj/userspace/collect/%,$(USER_OBJECTS)): $(SKELETON) $(COUNTERS_SKELETON)
 
 # Names of system calls, from the C library's own numbers.
 SYSCALL_TABLE := $(BUILD)/gen/syscalls.inc

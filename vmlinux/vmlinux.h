@@ -136,7 +136,17 @@ struct cfs_rq {
 
 struct sched_entity {
 	unsigned char sched_delayed; /* since 6.12 */
-	struct cfs_rq *cfs_rq;       /* CONFIG_FAIR_GROUP_SCHED */
+	u64 sum_exec_runtime;
+	struct cfs_rq *cfs_rq; /* CONFIG_FAIR_GROUP_SCHED */
+};
+
+struct sched_info { /* CONFIG_SCHED_INFO */
+	unsigned long long run_delay;
+};
+
+struct task_io_accounting { /* CONFIG_TASK_IO_ACCOUNTING */
+	u64 read_bytes;
+	u64 write_bytes;
 };
 
 struct signal_struct {
@@ -249,17 +259,24 @@ struct task_struct {
 	int on_rq;
 	struct sched_entity se;
 	int nr_cpus_allowed;
+	struct sched_info sched_info;
 	bool throttled; /* CONFIG_CFS_BANDWIDTH, since 6.18 */
 	int exit_code;
 	unsigned in_iowait : 1;
 	pid_t pid;
 	pid_t tgid;
+	struct task_struct *real_parent;
 	struct task_struct *group_leader;
+	unsigned long nvcsw;
+	unsigned long nivcsw;
 	struct pid *thread_pid;
 	u64 start_time;
+	unsigned long min_flt;
+	unsigned long maj_flt;
 	char comm[16];
 	struct files_struct *files;
 	struct signal_struct *signal;
+	struct task_io_accounting ioac;
 	int pagefault_disabled;
 	struct mm_struct *mm;
 	struct thread_struct thread;
@@ -311,7 +328,16 @@ struct bpf_perf_event_data {
 	bpf_user_pt_regs_t regs;
 };
 
+struct seq_file {
+	void *private;
+};
+
+struct bpf_iter_meta {
+	struct seq_file *seq;
+};
+
 struct bpf_iter__task {
+	struct bpf_iter_meta *meta;
 	struct task_struct *task;
 };
 

@@ -41,7 +41,7 @@ Test(quantity, times)
 	} good[] = {{"0", 0},         {"1ns", 1},          {"250us", 250000},
 	            {"4ms", 4000000}, {"0.5s", 500000000}, {"1.0000000019s", 1000000001}};
 	static const char *const bad[] = {"",     "4",  "ms",   "4 ms",  "-4ms",
-	                                  "4.ms", "4m", "4msx", "1..2s", ".5s"};
+	                                  "4.ms", "4y", "4msx", "1..2s", ".5s"};
 	uint64_t value;
 
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {

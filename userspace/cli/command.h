@@ -22,11 +22,13 @@ struct recorder_options;
 struct recorder_observer;
 struct recorder_result;
 struct doctor_report;
+struct daemon_options;
 
 struct command_services {
 	int (*record)(const struct recorder_options *options, const struct recorder_observer *observer,
 	              struct recorder_result *result, struct error *error);
 	int (*examine)(struct doctor_report *report, struct error *error);
+	int (*daemon)(const struct daemon_options *options, struct error *error);
 };
 
 struct command {
@@ -35,7 +37,7 @@ struct command {
 };
 
 extern const struct command command_record, command_report, command_compare, command_export, command_doctor,
-    command_dump;
+    command_dump, command_daemon;
 
 /* Prints "whyidle: TEXT" on stderr. */
 void command_error(const struct error *error);

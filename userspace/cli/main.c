@@ -8,9 +8,11 @@
 #include "cli/command_look.h"
 #include "collect/doctor.h"
 #include "collect/recorder.h"
+#include "daemon/daemon.h"
 
 static const struct command *const commands[] = {&command_record, &command_report, &command_compare,
-                                                 &command_export, &command_doctor, &command_dump};
+                                                 &command_export, &command_doctor, &command_daemon,
+                                                 &command_dump};
 
 static void help(FILE *out)
 {
@@ -58,7 +60,8 @@ static int show_help(const char *topic)
 
 int main(int argc, char **argv)
 {
-	static const struct command_services services = {.record = recorder_run, .examine = doctor_examine};
+	static const struct command_services services = {
+	    .record = recorder_run, .examine = doctor_examine, .daemon = daemon_run};
 	const char *name = argc > 1 ? argv[1] : NULL;
 	const struct command *command;
 

@@ -56,6 +56,10 @@ static enum options_result store_amount(const struct command_spec *spec, const s
 		err = quantity_time(text, &value);
 		wanted = "a time with a unit (250us, 4ms, 0.5s)";
 		break;
+	case OPTION_SHARE:
+		err = quantity_share(text, &value);
+		wanted = "a share (0.5%)";
+		break;
 	default:
 		err = quantity_number(text, &value);
 		wanted = "a number";

@@ -25,6 +25,7 @@ enum option_kind {
 	OPTION_NUMBER, /* uint64_t */
 	OPTION_BYTES,  /* uint64_t */
 	OPTION_TIME,   /* uint64_t, ns */
+	OPTION_SHARE,  /* uint64_t, millionths */
 	OPTION_WINDOW, /* struct window */
 	OPTION_RANGE,  /* struct range */
 	OPTION_TEXTS,  /* struct text_list: one more each time it is given */
@@ -39,7 +40,7 @@ struct option_spec {
 	enum option_kind kind;
 	size_t offset;              /* of the field in the command's values */
 	const char *const *choices; /* OPTION_CHOICE: ends with NULL */
-	uint64_t min, max;          /* NUMBER, BYTES, TIME: limits; max 0: none */
+	uint64_t min, max;          /* NUMBER, BYTES, TIME, SHARE: limits; max 0: none */
 	bool power_of_two;          /* BYTES */
 };
 

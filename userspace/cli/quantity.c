@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define SECOND_NS     1000000000ULL
+#define PERCENT_PPM   10000ULL
 #define ABSOLUTE_FROM 1000000000ULL /* window ends above this are nanoseconds, not seconds */
 
 /* Multiplies and adds; false on overflow. */
@@ -90,7 +91,13 @@ static int time_in(const char *text, const char *bare, uint64_t *ns)
 	static const struct {
 		const char *name;
 		uint64_t ns;
-	} units[] = {{"ns", 1}, {"us", 1000}, {"ms", 1000000}, {"s", SECOND_NS}};
+	} units[] = {{"ns", 1},
+	             {"us", 1000},
+	             {"ms", 1000000},
+	             {"s", SECOND_NS},
+	             {"m", 60 * SECOND_NS},
+	             {"h", 3600 * SECOND_NS},
+	             {"d", 86400 * SECOND_NS}};
 	const char *end = text + strspn(text, "0123456789."), *unit = *end ? end : bare;
 	uint64_t value;
 	int err;
@@ -116,6 +123,19 @@ int quantity_time(const char *text, uint64_t *ns)
 int quantity_seconds(const char *text, uint64_t *ns)
 {
 	return time_in(text, "s", ns);
+}
+
+int quantity_share(const char *text, uint64_t *ppm)
+{
+	uint64_t value;
+	int err = scaled(&text, PERCENT_PPM, &value);
+
+	if (err || strcmp(text, "%"))
+		return err ? err : -EINVAL;
+	if (value > 100 * PERCENT_PPM)
+		return -ERANGE;
+	*ppm = value;
+	return 0;
 }
 
 static int window_end(const char **text, struct window_bound *bound)

@@ -17,11 +17,14 @@ int quantity_number(const char *text, uint64_t *value);
 /* "65536", "64K", "16M", "1G" (powers of 1024; KiB, MiB, GiB are allowed too). */
 int quantity_bytes(const char *text, uint64_t *bytes);
 
-/* "250us", "4ms", "0.5s", "100ns", "0"; a unit is required unless it is 0. */
+/* "250us", "4ms", "0.5s", "100ns", "5m", "2h", "7d", "0"; a unit is required unless it is 0. */
 int quantity_time(const char *text, uint64_t *ns);
 
 /* The same, in seconds where no unit is given: "10", "2.5", "500ms". */
 int quantity_seconds(const char *text, uint64_t *ns);
+
+/* "0.5%" in millionths: 5000. At most 100 %. */
+int quantity_share(const char *text, uint64_t *ppm);
 
 /* One end of a window. */
 struct window_bound {

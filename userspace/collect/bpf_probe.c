@@ -23,6 +23,11 @@
 #define STACK_BUDGET         (4u << 20) /* bytes of user stacks between two polls */
 #define TRIAL_ENTRIES        64         /* map sizes while a program is only tried */
 
+/* Sizes for a recording of a second or so (options->small). */
+#define SMALL_RING_BYTES (8u << 20)
+#define SMALL_STACKS     8192
+#define SMALL_SLOTS      128
+
 /* Inode of the initial pid namespace, fixed by the kernel (PROC_PID_INIT_INO). */
 #define INITIAL_PID_NAMESPACE 0xeffffffcu
 
@@ -41,6 +46,7 @@ static const struct program {
     {"threads_adopted", false,
      "threads that exist when recording begins are seen from their next switch on only"},
     {"intervals_left", false, "threads that are still blocked when recording ends are not reported"},
+    {"threads_forgotten", false, "one recording only can be made with the programs once they are loaded"},
     {"user_fault", false, "page faults are not counted"},
     {"kernel_fault", false, "page faults inside system calls are not counted"},
     {"cpu_sampled", false, "no CPU samples: what running threads did is not known"},
@@ -162,6 +168,13 @@ static int set_sizes(struct whyidle_bpf *programs, const struct plan *plan,
 		err = err ?: bpf_map__set_max_entries(programs->maps.named_files, TRIAL_ENTRIES);
 		err = err ?: bpf_map__set_max_entries(programs->maps.kernel_stacks, TRIAL_ENTRIES);
 		err = err ?: bpf_map__set_max_entries(programs->maps.kernel_stacks_second, TRIAL_ENTRIES);
+	}
+	if (!trial && options->small) {
+		ring = options->ring_bytes ? ring : SMALL_RING_BYTES;
+		err = err ?: bpf_map__set_max_entries(programs->maps.kernel_stacks, SMALL_STACKS);
+		err = err ?: bpf_map__set_max_entries(programs->maps.kernel_stacks_second, SMALL_STACKS);
+		err = err ?: bpf_map__set_max_entries(programs->maps.stack_slots, SMALL_SLOTS);
+		err = err ?: bpf_map__set_max_entries(programs->maps.free_slots, SMALL_SLOTS);
 	}
 	err = err ?: bpf_map__set_max_entries(programs->maps.ring, ring);
 	if (trial || !options->user_stacks) {

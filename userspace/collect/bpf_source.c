@@ -25,6 +25,12 @@
 #include "collect/bpf_tasks.h"
 #include "whyidle.skel.h"
 
+/* What the programs did, if the kernel counts it (sysctl kernel.bpf_stats_enabled). */
+struct program_runs {
+	uint64_t ns;                  /* all of them */
+	uint64_t call_ns, call_count; /* of these, those on CUDA calls */
+};
+
 struct bpf_source {
 	struct bpf_source_options options;
 	struct whyidle_bpf *programs;
@@ -40,6 +46,9 @@ struct bpf_source {
 		ARRAY(uint32_t)
 	} pids; /* tracked before recording began */
 	bool attached, finished;
+	bool without_samples;
+	struct program_runs before; /* in recordings before */
+	bool discard;               /* what the ring holds is of nobody's recording */
 	bool told_one_by_one;
 
 	uint64_t events;
@@ -60,8 +69,11 @@ static void degraded(struct bpf_source *source, const char *what)
 static int on_record(void *context, void *data, size_t size)
 {
 	struct bpf_source *source = context;
-	int err = bpf_convert(&source->converter, data, size, source->poll_error ? NULL : source->error);
+	int err;
 
+	if (source->discard)
+		return 0;
+	err = bpf_convert(&source->converter, data, size, source->poll_error ? NULL : source->error);
 	source->events++;
 	if (err && !source->poll_error)
 		source->poll_error = err;
@@ -148,6 +160,96 @@ static int run_iterator(struct bpf_program *program)
 	}
 	bpf_link__destroy(link);
 	return err;
+}
+
+static struct program_runs program_runs(const struct bpf_source *source)
+{
+	struct bpf_program *program;
+	struct program_runs sum = {0};
+
+	bpf_object__for_each_program(program, source->programs->obj)
+	{
+		struct bpf_prog_info info = {0};
+		__u32 length = sizeof(info);
+
+		if (bpf_program__fd(program) < 0 ||
+		    bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &length))
+			continue;
+		sum.ns += info.run_time_ns;
+		if (bpf_program__type(program) != BPF_PROG_TYPE_KPROBE)
+			continue;
+		sum.call_ns += info.run_time_ns;
+		sum.call_count += info.run_cnt;
+	}
+	return sum;
+}
+
+/* Removes every entry of a hash map, in one pass: the next key is found before one goes. */
+static int empty_map(const struct bpf_map *map)
+{
+	int fd = bpf_map__fd(map);
+	unsigned char key[16], next[16];
+	bool more;
+
+	if (bpf_map__key_size(map) > sizeof(key))
+		return -E2BIG;
+	more = !bpf_map_get_next_key(fd, NULL, next);
+	while (more) {
+		memcpy(key, next, sizeof(key));
+		more = !bpf_map_get_next_key(fd, key, next);
+		if (bpf_map_delete_elem(fd, key) && errno != ENOENT)
+			return -errno;
+	}
+	return 0;
+}
+
+/* A count for each CPU, all in one entry. */
+static int clear_stack_cost(const struct whyidle_bpf *programs)
+{
+	int cpus = libbpf_num_possible_cpus(), err;
+	struct wire_stack_cost *zero = cpus > 0 ? calloc(cpus, sizeof(*zero)) : NULL;
+	uint32_t only = 0;
+
+	if (!zero)
+		return -ENOMEM;
+	err = bpf_map_update_elem(bpf_map__fd(programs->maps.stack_cost), &only, zero, BPF_ANY) ? -errno : 0;
+	free(zero);
+	return err;
+}
+
+int bpf_source_renew(struct bpf_source *source, unsigned parts, struct error *error)
+{
+	struct whyidle_bpf *programs = source->programs;
+	const struct bpf_map *const maps[] = {programs->maps.tracked_processes, programs->maps.named_threads,
+	                                      programs->maps.named_files, programs->maps.python_processes,
+	                                      /* Nothing in them is ever replaced: they would fill up. */
+	                                      programs->maps.kernel_stacks,
+	                                      programs->maps.kernel_stacks_second};
+	int err = 0;
+
+	if (source->attached || bpf_program__fd(programs->progs.threads_forgotten) < 0)
+		return error_set(error, -ENOTSUP, "the BPF programs cannot be used for a second recording");
+	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]) && !err; i++)
+		err = empty_map(maps[i]);
+	if (!err)
+		err = run_iterator(programs->progs.threads_forgotten);
+	if (err)
+		return error_set(error, err, "cannot make the BPF programs ready for another recording: %s",
+		                 strerror(-err));
+	programs->bss->recording_end_ns = 0;
+	programs->bss->stacks_off = !(parts & BPF_SOURCE_USER_STACKS);
+	source->without_samples = !(parts & BPF_SOURCE_SAMPLES);
+	/* What the recording before has left in the ring. */
+	source->discard = true;
+	ring_buffer__consume(source->ring);
+	source->discard = false;
+	source->events = 0;
+	memset(programs->bss->losses, 0, sizeof(programs->bss->losses));
+	err = clear_stack_cost(programs);
+	if (err)
+		return error_set(error, err, "cannot set the cost of stacks to 0: %s", strerror(-err));
+	source->before = program_runs(source);
+	return 0;
 }
 
 static int adopt(struct bpf_source *source, struct error *error)
@@ -296,7 +398,7 @@ static void attach_samples(struct bpf_source *source)
 	struct bpf_link **slot, *link;
 	char line[128];
 
-	if (bpf_program__fd(program) < 0)
+	if (bpf_program__fd(program) < 0 || source->without_samples)
 		return;
 	for (int cpu = 0; cpu < cpus; cpu++) {
 		int fd = open_clock(cpu, source->options.sample_period_ns);
@@ -537,26 +639,10 @@ int bpf_source_finish(struct bpf_source *source, struct error *error)
 	return result < 0 ? result : err;
 }
 
-/* Time that the programs took, if the kernel counts it (sysctl kernel.bpf_stats_enabled). */
-static uint64_t program_time(const struct bpf_source *source)
-{
-	struct bpf_program *program;
-	uint64_t sum = 0;
-
-	bpf_object__for_each_program(program, source->programs->obj)
-	{
-		struct bpf_prog_info info = {0};
-		__u32 length = sizeof(info);
-
-		if (bpf_program__fd(program) >= 0 &&
-		    !bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &length))
-			sum += info.run_time_ns;
-	}
-	return sum;
-}
-
 void bpf_source_stats(const struct bpf_source *source, struct bpf_source_stats *stats)
 {
+	const struct program_runs runs = program_runs(source);
+
 	*stats = (struct bpf_source_stats){
 	    .events = source->events,
 	    .lost_ring = read_loss(source, WIRE_LOSS_RING),
@@ -568,7 +654,9 @@ void bpf_source_stats(const struct bpf_source *source, struct bpf_source_stats *
 	    .cut_stacks = source->user_stacks.incomplete,
 	    .lost_user_stacks = lost_user_stacks(source),
 	    .stack_cost = stack_cost(source),
-	    .prog_ns = program_time(source),
+	    .prog_ns = runs.ns - source->before.ns,
+	    .call_ns = runs.call_ns - source->before.call_ns,
+	    .call_hits = runs.call_count - source->before.call_count,
 	};
 }
 

@@ -3,7 +3,9 @@
  * The kernel side of a recording: loads the BPF programs, tracks processes, and turns wire records
  * (bpf/events.h) into session records.
  *
- * Order: open → track → attach → poll … → finish → close. One thread only.
+ * Order: open → track → attach → poll … → finish → close. One thread only. Loading takes half a second of CPU
+ * time; who records often loads once, and forks a child for each recording: open → (fork; renew → track → … →
+ * finish) … → close.
  */
 #ifndef WHYIDLE_COLLECT_BPF_SOURCE_H
 #define WHYIDLE_COLLECT_BPF_SOURCE_H
@@ -32,6 +34,7 @@ struct bpf_source_options {
 	uint64_t min_offcpu_ns;    /* shorter off-CPU intervals are not recorded */
 	uint32_t sample_period_ns; /* cpu-clock sampling per CPU, 0: no samples; default 4,000,000 (250 Hz) */
 	unsigned user_stacks;      /* which records have user stacks: STACKS_* of bpf/settings.h */
+	bool small;                /* for recordings of a second or so: maps and ring take less memory */
 	uint64_t min_stack_ns;     /* shorter off-CPU intervals have no user stack; 0: default (100 µs) */
 	struct bpf_source_callers callers;
 	void (*degraded)(void *context, const char *what); /* one line for each thing that will be missing */
@@ -45,7 +48,9 @@ struct bpf_source_stats {
 	uint64_t user_stacks, cut_stacks; /* user stacks taken, and of these without their outermost frames */
 	uint64_t lost_user_stacks;
 	struct wire_stack_cost stack_cost;
-	uint64_t prog_ns; /* run time of all programs, 0 if the kernel does not count it */
+	/* If the kernel counts it, else 0: run time of all programs; of those on CUDA calls, and their runs.
+	 */
+	uint64_t prog_ns, call_ns, call_hits;
 };
 
 /*
@@ -55,6 +60,17 @@ struct bpf_source_stats {
  */
 int bpf_source_open(struct bpf_source **source, const struct bpf_source_options *options,
                     struct error *error);
+
+#define BPF_SOURCE_SAMPLES     (1u << 0) /* CPU samples */
+#define BPF_SOURCE_USER_STACKS (1u << 1)
+
+/*
+ * In a child of the process that has opened it: makes ready for a recording, whatever became of those in
+ * other children. Only one of them may record at a time. Descriptors and memory of the child go with it, and
+ * so do probes, even if it is killed. `parts` (BPF_SOURCE_*) says what this recording has of what the
+ * programs were loaded for. Returns 0 or a negative errno with `error`.
+ */
+int bpf_source_renew(struct bpf_source *source, unsigned parts, struct error *error);
 
 /* Adds a process (all its threads, and what it forks from now on) to the tracked set. */
 int bpf_source_track(struct bpf_source *source, uint32_t pid, struct error *error);

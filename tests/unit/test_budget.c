@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The budget of the daemon: whole days of it in no time, against costs that are made up. */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "daemon/budget.h"
+
+#define SECOND_NS 1000000000ULL
+#define MS        1000000ULL
+
+/* A daemon with these costs. */
+struct world {
+	struct budget budget;
+	uint64_t now_ns;
+	uint64_t standing_ns;          /* a second */
+	uint64_t window_ns[BUDGET_T0]; /* CPU time of a window at each level */
+	double slowdown;
+	uint64_t windows, since_ns, spent_ns; /* since world_mark */
+	uint64_t longest_pause_ns, last_ns;
+	char why[256];
+};
+
+static void world_init(struct world *world, uint64_t share_ppm, uint64_t standing_ns, uint64_t window_ns)
+{
+	*world = (struct world){.now_ns = 1000 * SECOND_NS,
+	                        .standing_ns = standing_ns,
+	                        .window_ns = {window_ns, window_ns, window_ns}};
+	budget_init(&world->budget, share_ppm, 10 * SECOND_NS, SECOND_NS, world->now_ns);
+}
+
+static void world_mark(struct world *world)
+{
+	world->windows = world->longest_pause_ns = 0;
+	world->last_ns = world->since_ns = world->now_ns;
+	world->spent_ns = budget_spent(&world->budget);
+}
+
+static void world_second(struct world *world, bool triggered)
+{
+	struct budget *budget = &world->budget;
+
+	world->now_ns += SECOND_NS;
+	budget_spend(budget, BUDGET_DAEMON,
+	             budget->level == BUDGET_T0_SELDOM ? world->standing_ns / 10 : world->standing_ns);
+	budget_tick(budget, world->now_ns, world->why, sizeof(world->why));
+	if (!budget_allows(budget, world->now_ns, triggered))
+		return;
+	{
+		uint64_t spent[BUDGET_PARTS] = {[BUDGET_CAPTURE] = world->window_ns[budget->level]};
+
+		budget_window(budget, spent, world->now_ns, budget_window_length(budget), world->slowdown);
+	}
+	world->windows++;
+	if (world->now_ns - world->last_ns > world->longest_pause_ns)
+		world->longest_pause_ns = world->now_ns - world->last_ns;
+	world->last_ns = world->now_ns;
+}
+
+static void world_run(struct world *world, unsigned seconds)
+{
+	for (unsigned i = 0; i < seconds; i++)
+		world_second(world, false);
+}
+
+static double world_share(const struct world *world)
+{
+	return budget_share(budget_spent(&world->budget) - world->spent_ns, world->now_ns - world->since_ns);
+}
+
+Test(budget, cheap_windows_come_as_configured)
+{
+	struct world world;
+
+	world_init(&world, 5000, MS / 2, 20 * MS); /* 0.05 % + 0.2 % */
+	world_run(&world, 60);
+	world_mark(&world);
+	world_run(&world, 1000);
+	cr_assert_eq(world.budget.level, BUDGET_FULL);
+	cr_assert_eq(world.windows, 100);
+	cr_assert(world.budget.met);
+}
+
+Test(budget, dear_windows_become_fewer_and_the_budget_holds)
+{
+	struct world world;
+
+	world_init(&world, 5000, MS, 100 * MS); /* room for one each 25 s */
+	world_run(&world, 600);
+	world_mark(&world);
+	world_run(&world, 3600);
+	cr_assert_eq(world.budget.level, BUDGET_FULL);
+	cr_assert(world.windows > 100 && world.windows < 150, "%lu windows", (unsigned long)world.windows);
+	cr_assert_leq(world_share(&world), 0.00505, "%f", world_share(&world));
+}
+
+Test(budget, windows_too_dear_become_cheaper_a_level_at_a_time)
+{
+	struct world world;
+
+	world_init(&world, 5000, MS, 1000 * MS);
+	world.window_ns[BUDGET_SHORT] = 500 * MS;
+	world.window_ns[BUDGET_CHEAP] = 100 * MS;
+	world_run(&world, 3600);
+	cr_assert_eq(world.budget.level, BUDGET_CHEAP);
+	cr_assert_eq(world.budget.steps_down, 2);
+	cr_assert_eq(budget_window_length(&world.budget), SECOND_NS / 4);
+	world_mark(&world);
+	world_run(&world, 7200);
+	cr_assert_leq(world_share(&world), 0.00505, "%f", world_share(&world));
+	cr_assert_gt(world.windows, 200);
+}
+
+Test(budget, an_impossible_budget_leads_to_counters_only_and_says_so)
+{
+	struct world world;
+
+	world_init(&world, 100, MS / 2, 50 * MS); /* 0.01 %, and the counters alone take 0.05 % */
+	world_run(&world, 30);
+	cr_assert_geq(world.budget.level, BUDGET_T0);
+	cr_assert_not(budget_has_windows(&world.budget));
+	cr_assert_eq(world.windows, 0);
+	cr_assert(strstr(world.why, "the budget is 0.01 %"), "%s", world.why);
+	world_run(&world, 600);
+	cr_assert_eq(world.budget.level, BUDGET_T0_SELDOM);
+}
+
+Test(budget, a_storm_takes_the_program_at_the_switch_away_and_its_end_brings_it_back)
+{
+	struct world world;
+
+	world_init(&world, 5000, MS, 20 * MS);
+	world_run(&world, 100);
+	cr_assert_eq(world.budget.level, BUDGET_FULL);
+	world.standing_ns = 100 * MS;
+	world_run(&world, 12);
+	cr_assert_geq(world.budget.level, BUDGET_T0_REDUCED, "within seconds, not minutes");
+	cr_assert_not(world.budget.met);
+	world.standing_ns = MS / 2;
+	world_run(&world, 600);
+	cr_assert_eq(world.budget.level, BUDGET_FULL);
+	cr_assert(world.budget.met);
+}
+
+Test(budget, the_launch_path_counts_too)
+{
+	struct world world;
+
+	world_init(&world, 5000, MS / 2, 10 * MS);
+	world.slowdown = 0.1; /* a second in 20 s is 0.5 % */
+	world_run(&world, 300);
+	world_mark(&world);
+	world_run(&world, 2000);
+	cr_assert(world.windows > 90 && world.windows <= 101, "%lu windows", (unsigned long)world.windows);
+	world.slowdown = 1; /* 200 s apart: rather shorter ones */
+	world_run(&world, 600);
+	cr_assert_geq(world.budget.level, BUDGET_SHORT);
+	world_mark(&world);
+	world_run(&world, 4000);
+	cr_assert_leq(world.windows * (budget_window_length(&world.budget) / 1e9) / 4000, 0.0051);
+}
+
+Test(budget, triggered_windows_come_before_they_are_due_but_need_credit)
+{
+	struct world world;
+
+	world_init(&world, 5000, MS / 2, 100 * MS);
+	world_run(&world, 600);
+	world_mark(&world);
+	for (int i = 0; i < 3600; i++)
+		world_second(&world, true);
+	cr_assert_leq(world_share(&world), 0.0055, "%f", world_share(&world));
+	cr_assert_gt(world.windows, 100);
+}
+
+Test(budget, shares_and_names)
+{
+	cr_assert_float_eq(budget_share(5, 1000), 0.005, 1e-12);
+	cr_assert_float_eq(budget_share(5, 0), 0, 1e-12);
+	cr_assert_str_eq(budget_level_name(BUDGET_FULL), "full");
+	cr_assert_str_eq(budget_level_name(BUDGET_T0_SELDOM), "t0_seldom");
+	cr_assert_str_eq(budget_part_name(BUDGET_PROBES), "probes");
+}

@@ -73,6 +73,8 @@ def test_windows_metrics_and_a_kill(ctx):
         pids = [process["pid"] for process in daemon.ask("status")["processes"]]
         assert workload.pid in pids, pids
         assert "error" in daemon.ask("nonsense")
+        dumped = ctx.run(ctx.whyidle, "dump", "-d", "100", "-o", str(ctx.folder), "--control", daemon.control).out.split()
+        assert dumped and "lock_wait" in ctx.run(ctx.whyidle, "dump", dumped[0]).out, dumped
         daemon.process.send_signal(signal.SIGKILL)
         daemon.process.wait()
         daemon = Daemon(ctx, "--budget", "50%", "--interval", "1s", "--window", "300ms")

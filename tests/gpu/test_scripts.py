@@ -19,6 +19,7 @@ import unittest
 import busy_agreement
 import cost
 import cupti_taken
+import daemon_cost
 import harness
 import inferred
 import names
@@ -31,6 +32,30 @@ HERE = pathlib.Path(__file__).resolve().parent
 # Records by running the command; its "session" holds the command. Reports what lies beside the recorded script.
 STAND_IN = """#!/usr/bin/env python3
 import json, os, pathlib, subprocess, sys
+if sys.argv[1] == "daemon":
+    import http.server
+    shown = 0
+    class Metrics(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            global shown
+            shown += 1
+            windows = 0 if "--interval" in sys.argv else 3 * (shown - 1)
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(f'''# TYPE whyidle_windows_total counter
+whyidle_windows_total{{reason="schedule"}} {windows}
+whyidle_budget_state{{state="full"}} 0
+whyidle_budget_state{{state="short"}} 1
+whyidle_lost_records_total{{place="bpf_ring"}} {shown}
+whyidle_overhead_cpu_seconds_total{{part="daemon"}} {shown}
+whyidle_launch_slowdown_ratio 0.05
+'''.encode())
+        def log_message(self, *_):
+            pass
+    server = http.server.HTTPServer(("127.0.0.1", 0), Metrics)
+    print(json.dumps({"event": "listening", "port": server.server_port}), "half a line", json.dumps({"event": "degraded",
+          "text": "no counters"}), json.dumps({"event": "started"}), sep="\\n", file=sys.stderr, flush=True)
+    server.serve_forever()
 if sys.argv[1] == "record":
     cut = sys.argv.index("--")
     options, command = sys.argv[2:cut], sys.argv[cut + 1:]
@@ -195,6 +220,36 @@ class Workloads(Folder):
         self.assertIn("0 passed, 1 failed", process.communicate(timeout=60)[0])
         with self.assertRaises(ProcessLookupError):
             os.kill(pid, 0)
+
+
+class DaemonCost(Folder):
+    def test_pairs_and_what_the_daemon_said(self):
+        self.plant("a5_tiny")
+        self.plant("a12_dies", end="sys.exit('it broke')")
+        done = self.run_script("daemon_cost.py", "--pairs", "2", "--programs", "a5,a12")
+        self.assertEqual(done.returncode, 1)
+        rows = json.loads((self.folder / "out/daemon.json").read_text())
+        self.assertEqual([(r["program"], r["mode"], r["verdict"]) for r in rows],
+                         [("a5_tiny", "t0", "-"), ("a5_tiny", "windows", "pass"), ("a12_dies", "t0", "FAIL"),
+                          ("a12_dies", "windows", "FAIL")])
+        self.assertEqual([len(r["ratios"]) for r in rows], [2, 2, 0, 0])
+        self.assertEqual([s["windows"] for r in rows[:2] for s in r["said"]], [0, 0, 3, 3])
+        self.assertEqual({s["state"] for s in rows[1]["said"]}, {"short"})
+        self.assertEqual({s["lost"] for s in rows[1]["said"]}, {1})
+        self.assertIn("- a5_tiny windows, 2 times: no counters", done.stdout)
+        self.assertIn("it broke", done.stdout)
+
+    def test_a_daemon_that_does_not_start_is_told(self):
+        self.plant("a5_tiny")
+        self.whyidle.write_text("#!/bin/sh\necho no BPF here >&2\nexit 1\n")
+        done = self.run_script("daemon_cost.py", "--pairs", "1", "--programs", "a5")
+        self.assertIn("no BPF here", done.stdout)
+        self.assertIn("0 passed, 2 failed", done.stdout)
+
+    def test_figures(self):
+        cost = 'whyidle_overhead_cpu_seconds_total{part="capture"}'
+        said = daemon_cost.told({cost: 1}, {cost: 1.5, "whyidle_launch_slowdown_ratio": 0.02}, 10, 30)
+        self.assertEqual((said["cpu"], said["parts"]["capture"], said["slowdown"], said["memory"]), (5, 5, 2, 30))
 
 
 class Names(Folder):

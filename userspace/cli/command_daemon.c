@@ -9,6 +9,8 @@
 #include "cli/config_file.h"
 #include "daemon/daemon.h"
 
+#define LEAST_INTERVAL_NS 1000000000ULL
+
 enum log_form {
 	LOG_TEXT,
 	LOG_JSON,
@@ -40,10 +42,10 @@ static const struct option_spec options[] = {
      .min = 1},
     {.name = "interval",
      .argument = "TIME",
-     .help = "from one window of full capture to the next, where the budget allows (default 10s)",
+     .help = "from one window of full capture to the next, where the budget allows; 0: none but by request "
+             "(default 10s)",
      .kind = OPTION_TIME,
-     .offset = FIELD(interval_ns),
-     .min = 1000000000},
+     .offset = FIELD(interval_ns)},
     {.name = "window",
      .argument = "TIME",
      .help = "length of a window (default 1s)",
@@ -184,6 +186,8 @@ static int load(void *context, struct daemon_config *config, struct error *error
 		err = config_file_read(&file, values.file, &spec, &values, error);
 		err = err ?: parse_arguments(loader, &values, &parsed, error);
 	}
+	if (!err && values.config.interval_ns && values.config.interval_ns < LEAST_INTERVAL_NS)
+		err = error_set(error, -EINVAL, "--interval: at least 1s, or 0 for no windows");
 	if (err) {
 		config_file_free(&file);
 		return err;

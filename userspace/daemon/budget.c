@@ -45,8 +45,10 @@ void budget_init(struct budget *budget, uint64_t share_ppm, uint64_t interval_ns
 {
 	*budget = (struct budget){.met = true, .now_ns = now_ns, .changed_ns = now_ns};
 	budget_configure(budget, share_ppm, interval_ns, window_ns);
-	/* So that there is something to see soon after the start. */
+	/* For a first window, so that there is something to see soon after the start. */
 	budget->credit_ns = credit_limit(budget) / 2;
+	if (budget->credit_ns > (int64_t)FIRST_WINDOW_NS)
+		budget->credit_ns = FIRST_WINDOW_NS;
 }
 
 void budget_configure(struct budget *budget, uint64_t share_ppm, uint64_t interval_ns, uint64_t window_ns)

@@ -32,6 +32,8 @@ static const char *reason_now(struct daemon *daemon, uint64_t now_ns)
 		return NULL;
 	if (daemon->window_wanted)
 		return budget_has_windows(&daemon->budget) && daemon->budget.credit_ns > 0 ? "request" : NULL;
+	if (!daemon->config.interval_ns)
+		return NULL;
 	if (budget_allows(&daemon->budget, now_ns, false))
 		return "schedule";
 	if (!budget_allows(&daemon->budget, now_ns, true))

@@ -59,6 +59,8 @@ install: all
 	$(Q)install -d $(DESTDIR)$(DOCUMENTS)/docs
 	$(Q)install -m 644 README.md CHANGELOG.md LICENSE $(DESTDIR)$(DOCUMENTS)
 	$(Q)install -m 644 $(wildcard docs/*.md docs/*.json docs/*.png) $(DESTDIR)$(DOCUMENTS)/docs
+	$(Q)install -d $(DESTDIR)$(DOCUMENTS)/docs/production
+	$(Q)install -m 644 $(wildcard docs/production/*) $(DESTDIR)$(DOCUMENTS)/docs/production
 
 clean:
 	$(Q)rm -rf $(BUILD)

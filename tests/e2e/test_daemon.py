@@ -1,14 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The daemon on the simulated GPU: metrics, control socket, history across a kill."""
 import json
+import pathlib
+import re
 import shutil
 import signal
 import socket
 import subprocess
 import urllib.error
+import urllib.parse
 import urllib.request
 
 from harness import Skip, end_process, limit, needs, wait_until
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "docs/production"
 
 
 class Daemon:
@@ -73,6 +79,7 @@ def test_windows_metrics_and_a_kill(ctx):
         pids = [process["pid"] for process in daemon.ask("status")["processes"]]
         assert workload.pid in pids, pids
         assert "error" in daemon.ask("nonsense")
+        assert "whyidle_windows_total" in daemon.ask("metrics")["metrics"]
         dumped = ctx.run(ctx.whyidle, "dump", "-d", "100", "-o", str(ctx.folder), "--control", daemon.control).out.split()
         assert dumped and "lock_wait" in ctx.run(ctx.whyidle, "dump", dumped[0]).out, dumped
         daemon.process.send_signal(signal.SIGKILL)
@@ -103,3 +110,117 @@ def test_impossible_budget_is_said(ctx):
     finally:
         end_process(daemon.process)
         end_process(workload)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Prometheus:
+    """The real one, with the configuration and the rules of docs/production."""
+
+    def __init__(self, ctx, target):
+        for program in "prometheus", "promtool":
+            if not shutil.which(program):
+                raise Skip(f"{program} is not installed")
+        config = (EXAMPLES / "prometheus.yml").read_text()
+        assert "127.0.0.1:9837" in config
+        # As in the documentation but for the address, and faster.
+        config = config.replace("127.0.0.1:9837", f"127.0.0.1:{target}").replace("15s", "1s")
+        pathlib.Path(ctx.path("prometheus.yml")).write_text(config)
+        shutil.copy(EXAMPLES / "alerts.yml", ctx.path("alerts.yml"))
+        done = ctx.run("promtool", "check", "config", ctx.path("prometheus.yml"))
+        assert done.status == 0, done.err + done.out
+        self.port = free_port()
+        self.log = ctx.path("prometheus.log")
+        with open(self.log, "wb") as log:
+            self.process = subprocess.Popen(
+                ["prometheus", "--config.file", ctx.path("prometheus.yml"), "--storage.tsdb.path", ctx.path("tsdb"),
+                 "--web.listen-address", f"127.0.0.1:{self.port}"], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+    def get(self, what):
+        """The answer of its API, None while it does not listen; an error of the request is raised."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/api/v1/{what}", timeout=20) as answer:
+                return json.load(answer)["data"]
+        except urllib.error.HTTPError as error:
+            if error.code == 503:  # it starts
+                return None
+            raise AssertionError(error.read().decode()) from error
+        except OSError:
+            assert self.process.poll() is None, open(self.log, encoding="utf-8").read()
+            return None
+
+    def query(self, expression):
+        data = self.get("query?" + urllib.parse.urlencode({"query": expression}))
+        return data and data["result"]
+
+
+@limit(90)
+@needs("root", "bpf")
+def test_prometheus_scrapes_and_knows_the_examples(ctx):
+    daemon = Daemon(ctx)
+    prometheus = None
+    try:
+        prometheus = Prometheus(ctx, daemon.port)
+        wait_until(lambda: prometheus.query('up{job="whyidle"} == 1'), "a scrape", 60)
+        ratio = prometheus.query("whyidle_budget_ratio")
+        assert ratio[0]["value"][1] == "0.005", ratio
+        rules = [rule["name"] for group in prometheus.get("rules")["groups"] for rule in group["rules"]]
+        assert "GpuIdle" in rules, rules
+        # What the dashboard asks for can be asked, and rules and dashboard ask for what there is.
+        panels = json.loads((EXAMPLES / "dashboard.json").read_text())["panels"]
+        asked = [target["expr"] for panel in panels for target in panel["targets"]]
+        for expression in asked:
+            expression = expression.replace("$instance", ".*")
+            prometheus.query(re.sub(r"\$__(rate_interval|range)", "5m", expression))
+        families = set(re.findall(r'"(whyidle_[a-z_]+)"', (ROOT / "userspace/daemon/families.c").read_text()))
+        used = re.findall(r"\bwhyidle_[a-z_]+", " ".join(asked) + (EXAMPLES / "alerts.yml").read_text())
+        unknown = {name for name in used if name.removesuffix("_total") not in families} - {"whyidle_idle"}
+        assert used and not unknown, unknown
+    finally:
+        end_process(daemon.process)
+        if prometheus:
+            end_process(prometheus.process)
+
+
+@limit(60)
+@needs("root", "bpf")
+def test_hostile_clients(ctx):
+    daemon = Daemon(ctx)
+    idle = []
+    try:
+        descriptors = len(list(pathlib.Path(f"/proc/{daemon.process.pid}/fd").iterdir()))
+        for _ in range(40):  # more than it takes, none of which says anything
+            client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            client.setblocking(False)
+            try:
+                client.connect(daemon.control)
+            except BlockingIOError:  # its queue is full
+                client.close()
+                break
+            idle.append(client)
+        with socket.create_connection(("127.0.0.1", daemon.port)) as web:
+            web.sendall(b"GET " + b"/" * 100000 + b" HTTP/1.1\r\n")
+        with socket.create_connection(("127.0.0.1", daemon.port)) as web:
+            web.sendall(bytes(range(256)) * 4)
+        assert "whyidle_budget_ratio" in daemon.get()  # the port is not held up
+        for client in idle:
+            client.close()
+        assert "error" in daemon.ask("x" * 200)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
+            client.settimeout(20)
+            client.connect(daemon.control)
+            client.sendall(b"y" * 300)  # too long, and no end of the line: dropped
+            try:
+                assert client.recv(100) == b""
+            except ConnectionResetError:
+                pass
+        wait_until(lambda: len(list(pathlib.Path(f"/proc/{daemon.process.pid}/fd").iterdir())) <= descriptors,
+                   "descriptors to be closed again", 30)
+        assert daemon.ask("stop") == {"done": True}
+        assert daemon.process.wait(timeout=30) == 0
+    finally:
+        end_process(daemon.process)

@@ -17,11 +17,13 @@ import collections
 import json
 import random
 import shlex
+import shutil
+import socket
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
-import urllib.request
 
 import harness
 
@@ -47,15 +49,20 @@ def modes_of(args):
 
 
 class Daemon:
-    """One that runs, on a free port, with a history of its own. Raises RuntimeError if it does not start."""
+    """One that runs, without a port (a GPU machine need not have the HTTP library), with a history of its own.
+
+    Raises RuntimeError if it does not start.
+    """
 
     def __init__(self, args, folder, options):
         folder.mkdir(parents=True, exist_ok=True)
         self.log = folder / "daemon.log"
+        self.home = tempfile.mkdtemp(prefix="whyidle-daemon-")  # the path of a socket must be short
+        self.control = self.home + "/control"
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
-                [str(w) for w in (args.whyidle, "daemon", "--listen", "127.0.0.1:0", "--control", folder / "control", "--history",
-                                  folder / "history", "--log", "json", *options)],
+                [str(w) for w in (args.whyidle, "daemon", "--listen", "none", "--control", self.control, "--history",
+                                  self.home + "/history", "--log", "json", *options)],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
         end = time.monotonic() + START_S
         while not self.events("started"):
@@ -63,7 +70,6 @@ class Daemon:
                 self.end()
                 raise RuntimeError("the daemon did not start: " + self.log.read_text(errors="replace")[-300:])
             time.sleep(0.05)
-        self.port = self.events("listening")[0]["port"]
 
     def events(self, name):
         lines = self.log.read_text(errors="replace").splitlines()
@@ -79,8 +85,14 @@ class Daemon:
 
     def metrics(self):
         """{sample with its labels: value}"""
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=20) as answer:
-            lines = answer.read().decode().splitlines()
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
+            client.settimeout(20)
+            client.connect(self.control)
+            client.sendall(b"metrics\n")
+            text = b""
+            while part := client.recv(1 << 16):
+                text += part
+        lines = json.loads(text)["metrics"].splitlines()
         return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines if not line.startswith("#"))}
 
     def memory_mib(self):
@@ -89,6 +101,7 @@ class Daemon:
 
     def end(self):
         harness.end_group(self.process)
+        shutil.rmtree(self.home, ignore_errors=True)
 
 
 def told(before, after, seconds, memory):

@@ -33,29 +33,27 @@ HERE = pathlib.Path(__file__).resolve().parent
 STAND_IN = """#!/usr/bin/env python3
 import json, os, pathlib, subprocess, sys
 if sys.argv[1] == "daemon":
-    import http.server
+    import socket
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listener.bind(sys.argv[sys.argv.index("--control") + 1])
+    listener.listen()
+    print("half a line", json.dumps({"event": "degraded", "text": "no counters"}), json.dumps({"event": "started"}),
+          sep="\\n", file=sys.stderr, flush=True)
     shown = 0
-    class Metrics(http.server.BaseHTTPRequestHandler):
-        def do_GET(self):
-            global shown
-            shown += 1
-            windows = 0 if "--interval" in sys.argv else 3 * (shown - 1)
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(f'''# TYPE whyidle_windows_total counter
+    while True:
+        client = listener.accept()[0]
+        assert client.recv(100) == b"metrics\\n"
+        shown += 1
+        windows = 0 if "--interval" in sys.argv else 3 * (shown - 1)
+        client.sendall(json.dumps({"metrics": f'''# TYPE whyidle_windows_total counter
 whyidle_windows_total{{reason="schedule"}} {windows}
 whyidle_budget_state{{state="full"}} 0
 whyidle_budget_state{{state="short"}} 1
 whyidle_lost_records_total{{place="bpf_ring"}} {shown}
 whyidle_overhead_cpu_seconds_total{{part="daemon"}} {shown}
 whyidle_launch_slowdown_ratio 0.05
-'''.encode())
-        def log_message(self, *_):
-            pass
-    server = http.server.HTTPServer(("127.0.0.1", 0), Metrics)
-    print(json.dumps({"event": "listening", "port": server.server_port}), "half a line", json.dumps({"event": "degraded",
-          "text": "no counters"}), json.dumps({"event": "started"}), sep="\\n", file=sys.stderr, flush=True)
-    server.serve_forever()
+'''}).encode())
+        client.close()
 if sys.argv[1] == "record":
     cut = sys.argv.index("--")
     options, command = sys.argv[2:cut], sys.argv[cut + 1:]

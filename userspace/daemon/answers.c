@@ -155,6 +155,20 @@ static json_t *make_kept(const struct daemon *daemon)
 	return json_pack("{so}", "kept", list);
 }
 
+/* The same as on the port, for where there is none. */
+static json_t *make_metrics(struct daemon *daemon)
+{
+	size_t length = 0;
+	json_t *answer;
+	char *text;
+
+	watch_gauges(daemon, clock_ns(CLOCK_MONOTONIC));
+	text = metrics_text(daemon->metrics, METRICS_OPENMETRICS, &length);
+	answer = text ? json_pack("{ss}", "metrics", text) : refuse("out of memory");
+	free(text);
+	return answer;
+}
+
 static json_t *own_request(struct daemon *daemon, const char *request)
 {
 	if (!strcmp(request, "stop"))
@@ -173,6 +187,8 @@ static json_t *make_answer(struct daemon *daemon, const char *request, bool owne
 		return make_dump(daemon, request + 5, answer);
 	if (!strcmp(request, "kept"))
 		return make_kept(daemon);
+	if (!strcmp(request, "metrics"))
+		return make_metrics(daemon);
 	if (!strcmp(request, "window")) {
 		daemon->window_wanted = true;
 		return json_pack("{sb}", "done", 1);

@@ -7,6 +7,7 @@
 #define SECOND_NS 1000000000ULL
 
 #define FIRST_WINDOW_NS 50000000ULL /* cost of a window that was never tried */
+#define FIRST_CREDIT    3           /* at the start: so many of these */
 #define SMOOTH_WINDOW   0.5         /* weight of the newest window */
 #define SMOOTH_STANDING 0.1         /* weight of the newest tick */
 #define SHORTER         4           /* a short window is this much shorter */
@@ -47,8 +48,8 @@ void budget_init(struct budget *budget, uint64_t share_ppm, uint64_t interval_ns
 	budget_configure(budget, share_ppm, interval_ns, window_ns);
 	/* For a first window, so that there is something to see soon after the start. */
 	budget->credit_ns = credit_limit(budget) / 2;
-	if (budget->credit_ns > (int64_t)FIRST_WINDOW_NS)
-		budget->credit_ns = FIRST_WINDOW_NS;
+	if (budget->credit_ns > (int64_t)(FIRST_CREDIT * FIRST_WINDOW_NS))
+		budget->credit_ns = FIRST_CREDIT * FIRST_WINDOW_NS;
 }
 
 void budget_configure(struct budget *budget, uint64_t share_ppm, uint64_t interval_ns, uint64_t window_ns)

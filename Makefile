@@ -30,6 +30,7 @@ include cupti_bridge/bridge.mk
 include userspace/userspace.mk
 include tests/sim/sim.mk
 include tests/tests.mk
+include tests/inject/inject.mk
 include tests/e2e/e2e.mk
 include tests/proof/proof.mk
 include tests/golden/golden.mk

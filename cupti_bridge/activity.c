@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "cupti_bridge/buffer_pool.h"
 #include "cupti_bridge/call_table.h"
@@ -16,6 +17,8 @@
 #define CALIBRATION_PERIOD 100000000u /* ns */
 /* CLOCK_REALTIME, CUPTI's own clock, is slewed by at most 500 ppm; records are younger than a second. */
 #define CALIBRATION_DRIFT 500000u /* ns */
+#define FINALIZE_VERSION  24 /* CUDA 12.6: before, cuptiFinalize crashes programs that use graphs (public) */
+#define LEAVE_TIMEOUT_MS  3000
 
 enum activity_choice {
 	CHOOSE_KERNEL,
@@ -66,8 +69,9 @@ static const struct {
     {CHOOSE_OVERHEAD, CUPTI_ABI_KIND_OVERHEAD, "CUPTI's own cost"},
 };
 
-/* CUPTI gives its callbacks no context. Set once, before the first of them can come. */
+/* CUPTI gives its callbacks no context. NULL: there is nobody to work for (atomic). */
 static struct bridge *active;
+static uint32_t inside;   /* callbacks that may be using it (atomic) */
 static uint32_t chosen;   /* a bit for each enum activity_choice */
 static pthread_t flusher; /* thread in activity_flush: its cost is counted there */
 static uint32_t flushing; /* 1: flusher is valid (atomic) */
@@ -77,11 +81,17 @@ static bool is_chosen(enum activity_choice choice)
 	return chosen & (1u << choice);
 }
 
-static void choose(void)
+static void choose(const struct bridge *bridge)
 {
 	const char *words = secure_getenv(ACTIVITY_KINDS_ENV);
 
 	chosen = (1u << (CHOOSE_DRIVER + 1)) - 1;
+	if (bridge->late) {
+		/* The kind with the fewest records that can be taken back (activity.h). */
+		chosen &= ~(1u << CHOOSE_RUNTIME | 1u << CHOOSE_DRIVER);
+		chosen |= 1u << CHOOSE_DRIVER_ALL;
+		return;
+	}
 	if (!words || !*words)
 		return;
 	chosen = 0;
@@ -93,6 +103,22 @@ static void choose(void)
 				chosen |= 1u << i;
 		words += length + (words[length] == ',');
 	}
+}
+
+/* The bridge to work for, which then stays until leave_callback; NULL if there is none. */
+static struct bridge *enter_callback(void)
+{
+	struct bridge *bridge;
+
+	__atomic_add_fetch(&inside, 1, __ATOMIC_SEQ_CST);
+	bridge = __atomic_load_n(&active, __ATOMIC_SEQ_CST);
+	/* A child could find a lock taken for good. */
+	return bridge && bridge_is_owner(bridge) ? bridge : NULL;
+}
+
+static void leave_callback(void)
+{
+	__atomic_sub_fetch(&inside, 1, __ATOMIC_SEQ_CST);
 }
 
 static uint64_t read_timestamp(void)
@@ -140,7 +166,7 @@ void activity_prepare(struct bridge *bridge)
 	uint8_t zeroed = 1;
 	size_t size = sizeof(zeroed);
 
-	choose();
+	choose(bridge);
 	bridge->converter = (struct converter){
 	    .name = intern_name,
 	    .function = wanted_function,
@@ -167,8 +193,9 @@ static void buffer_requested(uint8_t **buffer, size_t *size, size_t *max_records
 	*buffer = NULL;
 	*size = 0;
 	*max_records = 0;
-	if (bridge_is_owner(active)) /* a child could find the pool's lock taken for good */
+	if (enter_callback())
 		*buffer = buffer_pool_take(size);
+	leave_callback();
 	errno = saved;
 }
 
@@ -228,19 +255,21 @@ static void deliver(struct bridge *bridge, cupti_abi_context context, uint32_t s
 static void buffer_completed(cupti_abi_context context, uint32_t stream, uint8_t *buffer, size_t size,
                              size_t valid_size)
 {
-	struct bridge *bridge = active;
+	struct bridge *bridge = enter_callback();
 	int saved = errno;
 	uint64_t cpu_ns;
 
 	(void)size;
-	if (!buffer || !bridge_is_owner(bridge))
-		return;
+	if (!buffer || !bridge)
+		goto out;
 	cpu_ns = clock_thread_cpu_ns();
 	if (bridge_is_wanted(bridge))
 		deliver(bridge, context, stream, buffer, valid_size);
 	buffer_pool_give(buffer, valid_size);
 	if (!__atomic_load_n(&flushing, __ATOMIC_ACQUIRE) || !pthread_equal(flusher, pthread_self()))
 		ring_writer_add_cost(&bridge->ring, clock_thread_cpu_ns() - cpu_ns);
+out:
+	leave_callback();
 	errno = saved;
 }
 
@@ -308,6 +337,8 @@ static const char *remedy(cupti_abi_result result)
  * buffers over and call cuptiFinalize when it stops, which corrupts the heap where functions were selected
  * (activity.h).
  */
+static cupti_abi_subscriber subscriber;
+
 static cupti_abi_result subscribe(struct bridge *bridge, char *holder, size_t size)
 {
 	struct cupti_functions *call = &bridge->cupti.call;
@@ -317,7 +348,6 @@ static cupti_abi_result subscribe(struct bridge *bridge, char *holder, size_t si
 	    .old_name = holder,
 	    .old_size = size,
 	};
-	static cupti_abi_subscriber subscriber;
 
 	holder[0] = '\0';
 	if (call->cuptiSubscribe_v2)
@@ -325,11 +355,14 @@ static cupti_abi_result subscribe(struct bridge *bridge, char *holder, size_t si
 	return call->cuptiSubscribe(&subscriber, ignore_callback, NULL);
 }
 
+static bool selected; /* functions one by one: cuptiFinalize must not be called any more */
+
 /* Selects the functions of one domain. False if none could be: the caller then takes the whole kind. */
 static bool select_calls(uint32_t domain, cupti_abi_result (*enable)(uint32_t cbid, uint8_t enable))
 {
 	bool any = false;
 
+	selected |= enable != NULL;
 	for (uint32_t cbid = 1; enable && cbid < CALL_TABLE_SIZE; cbid++)
 		if (call_table_name(domain, cbid) && enable(cbid, 1) == CUPTI_ABI_SUCCESS)
 			any = true; /* an older CUPTI refuses what it does not know yet */
@@ -339,6 +372,7 @@ static bool select_calls(uint32_t domain, cupti_abi_result (*enable)(uint32_t cb
 static void start_calls(struct bridge *bridge, char *text, size_t size)
 {
 	struct cupti_functions *call = &bridge->cupti.call;
+	static bool extended;
 	const struct {
 		enum activity_choice some, all;
 		uint32_t domain;
@@ -352,7 +386,9 @@ static void start_calls(struct bridge *bridge, char *text, size_t size)
 	     call->cuptiActivityEnableDriverApi, "driver"},
 	};
 
-	call_table_extend(call->cuptiGetCallbackName);
+	if (!extended) /* once a process */
+		call_table_extend(call->cuptiGetCallbackName);
+	extended = true;
 	for (size_t i = 0; i < sizeof(domains) / sizeof(domains[0]); i++) {
 		bool all = is_chosen(domains[i].all);
 		cupti_abi_result result;
@@ -403,13 +439,18 @@ bool activity_start(struct bridge *bridge, cupti_abi_result *error, char *text, 
 	if (*error == CUPTI_ABI_SUCCESS)
 		*error = subscribe(bridge, holder, CUPTI_ABI_SUBSCRIBER_NAME_SIZE);
 	if (*error == CUPTI_ABI_SUCCESS) {
-		active = bridge;
+		__atomic_store_n(&active, bridge, __ATOMIC_SEQ_CST);
 		*error = call->cuptiActivityRegisterCallbacks(buffer_requested, buffer_completed);
 	}
 	if (*error == CUPTI_ABI_SUCCESS)
 		*error = start_kinds(bridge, text, size);
 	if (*error != CUPTI_ABI_SUCCESS) {
 		describe_failure(bridge, *error, holder, text, size);
+		if (bridge->late && __atomic_load_n(&active, __ATOMIC_SEQ_CST)) {
+			char unused[1];
+
+			activity_stop(bridge, unused, 0);
+		}
 		return false;
 	}
 	start_calls(bridge, text, size);
@@ -440,4 +481,47 @@ void activity_flush(struct bridge *bridge, bool forced)
 	bridge->cupti.call.cuptiActivityFlushAll(forced ? CUPTI_ABI_FLUSH_FORCED : 0);
 	__atomic_store_n(&flushing, 0, __ATOMIC_RELEASE);
 	ring_writer_add_cost(&bridge->ring, clock_thread_cpu_ns() - cpu_ns);
+}
+
+/* One thread of our own does all of it: measured clean (docs/attach.md), and it needs no call of the program.
+ */
+void activity_stop(struct bridge *bridge, char *text, size_t size)
+{
+	struct cupti_functions *call = &bridge->cupti.call;
+	cupti_abi_result result = CUPTI_ABI_SUCCESS;
+
+	if (size)
+		text[0] = '\0';
+	for (size_t i = 0; i < sizeof(activity_kinds) / sizeof(activity_kinds[0]); i++)
+		if (is_chosen(activity_kinds[i].choice))
+			call->cuptiActivityDisable(activity_kinds[i].kind);
+	if (is_chosen(CHOOSE_DRIVER_ALL))
+		call->cuptiActivityDisable(CUPTI_ABI_KIND_DRIVER);
+	if (is_chosen(CHOOSE_RUNTIME_ALL))
+		call->cuptiActivityDisable(CUPTI_ABI_KIND_RUNTIME);
+	activity_flush(bridge, true);
+	if (!selected && call->cuptiFinalize && bridge->cupti.version >= FINALIZE_VERSION) {
+		result = call->cuptiFinalize();
+		if (result != CUPTI_ABI_SUCCESS && size)
+			snprintf(text, size, "CUPTI could not be removed (error %d, %s)", result,
+			         result_name(bridge, result));
+		return;
+	}
+	call->cuptiUnsubscribe(subscriber);
+	if (size)
+		snprintf(text, size,
+		         "CUPTI stays loaded, switched off: before CUDA 12.6 it cannot be removed safely");
+}
+
+bool activity_leave(void)
+{
+	const struct timespec step = {.tv_nsec = 1000000};
+
+	__atomic_store_n(&active, NULL, __ATOMIC_SEQ_CST);
+	for (int i = 0; i < LEAVE_TIMEOUT_MS; i++) {
+		if (!__atomic_load_n(&inside, __ATOMIC_SEQ_CST))
+			return true;
+		nanosleep(&step, NULL);
+	}
+	return false;
 }

@@ -2,9 +2,10 @@
 /*
  * CUPTI's activity API: what is switched on, and how its buffers become ring records.
  *
- * Nothing is ever switched off again, and cuptiFinalize is never called: together with the selection of
- * single API functions it corrupts the heap of the target (measured with CUPTI 13.0). CUPTI ends with the
- * process.
+ * In a process that started with the bridge nothing is ever switched off again, and cuptiFinalize is never
+ * called: together with the selection of single API functions it corrupts the heap of the target (measured
+ * with CUPTI 13.0). CUPTI ends with the process. In one that is attached late (bridge.late) all driver calls
+ * are recorded instead, which goes with cuptiFinalize.
  */
 #ifndef WHYIDLE_CUPTI_ACTIVITY_H
 #define WHYIDLE_CUPTI_ACTIVITY_H
@@ -38,5 +39,14 @@ bool activity_needs_flush(const struct bridge *bridge);
 
 /* Asks for all finished buffers, or (forced) for all. Blocks; call it from a thread of our own. */
 void activity_flush(struct bridge *bridge, bool forced);
+
+/*
+ * Switches everything off and gives CUPTI back to the process, from the calling thread: the program need not
+ * call CUDA any more. Only where bridge.late. `text` gets what is left behind, empty if nothing is.
+ */
+void activity_stop(struct bridge *bridge, char *text, size_t size);
+
+/* After that: waits until no callback runs any more. False if one still does after some seconds. */
+bool activity_leave(void);
 
 #endif

@@ -22,9 +22,11 @@
 #include "cupti_bridge/ring_writer.h"
 
 struct bridge {
-	pid_t pid;       /* process that owns all this */
-	uint32_t forked; /* 1 in a forked child (atomic) */
-	uint32_t muted;  /* 1: nobody reads any more, or the process is exiting (atomic) */
+	pid_t pid;        /* process that owns all this */
+	uint32_t forked;  /* 1 in a forked child (atomic) */
+	uint32_t muted;   /* 1: nobody reads any more, or the process is exiting (atomic) */
+	uint32_t exiting; /* 1: the process is (atomic) */
+	bool late;        /* put into a running process: it has to be able to leave again */
 	enum ring_phase phase;
 	struct collector_link link;
 	struct ring_writer ring;

@@ -8,7 +8,7 @@
 #define SPARE_SIZE ((size_t)64 * 1024)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static uint8_t *all[BUFFER_POOL_MAX]; /* every buffer ever allocated */
+static uint8_t *all[BUFFER_POOL_MAX]; /* every buffer allocated and not freed */
 static uint32_t all_count;
 static uint8_t *idle[BUFFER_POOL_MAX]; /* stack of those not in CUPTI's hands */
 static uint32_t idle_count;
@@ -68,5 +68,22 @@ void buffer_pool_give(uint8_t *buffer, size_t used)
 	pthread_mutex_lock(&lock);
 	if (idle_count < BUFFER_POOL_MAX)
 		idle[idle_count++] = buffer;
+	pthread_mutex_unlock(&lock);
+}
+
+void buffer_pool_trim(void)
+{
+	pthread_mutex_lock(&lock);
+	while (idle_count) {
+		uint8_t *buffer = idle[--idle_count];
+
+		for (uint32_t i = 0; i < all_count; i++) {
+			if (all[i] != buffer)
+				continue;
+			all[i] = all[--all_count];
+			break;
+		}
+		free(buffer);
+	}
 	pthread_mutex_unlock(&lock);
 }

@@ -25,4 +25,7 @@ uint8_t *buffer_pool_take(size_t *size);
 /* Takes a buffer back and clears its first `used` bytes. Buffers of other owners are ignored. */
 void buffer_pool_give(uint8_t *buffer, size_t used);
 
+/* Frees every buffer that is not in CUPTI's hands. */
+void buffer_pool_trim(void);
+
 #endif

@@ -87,6 +87,20 @@ void cuda_driver_find(struct cuda_driver *driver)
 	dlclose(handle); /* RTLD_NOLOAD counted it once more; it stays */
 }
 
+bool cuda_driver_is_initialised(void)
+{
+	void *handle = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+	int (*get_count)(int *count), count = 0;
+	bool initialised;
+
+	if (!handle)
+		return false;
+	get_count = (int (*)(int *))dlsym(handle, "cuDeviceGetCount");
+	initialised = get_count && get_count(&count) == 0 && count > 0;
+	dlclose(handle);
+	return initialised;
+}
+
 /* Looks the functions up in this very copy: the program may have another one in its global scope. */
 static bool bind_functions(struct cupti_library *library)
 {

@@ -40,6 +40,9 @@ struct cuda_driver {
 
 void cuda_driver_find(struct cuda_driver *driver);
 
+/* True if the program has initialised CUDA, and a GPU is there. Not to be asked during cuInit. */
+bool cuda_driver_is_initialised(void);
+
 /* CUDA major version of a cuptiGetVersion, as listed in cupti_version.h. */
 uint32_t cupti_library_major(uint32_t version);
 

@@ -48,6 +48,12 @@ struct name_table *name_table_create(name_table_define define, void *context)
 	return table;
 }
 
+void name_table_free(struct name_table *table)
+{
+	if (table)
+		munmap(table, sizeof(*table));
+}
+
 static uint64_t hash_name(const char *name, size_t length)
 {
 	uint64_t hash = length * 0x9e3779b97f4a7c15u;

@@ -18,8 +18,11 @@ struct name_table;
  */
 typedef bool (*name_table_define)(void *context, uint32_t id, const char *name, size_t length);
 
-/* NULL if memory ran out. The table is never freed: it lives as long as the process. */
+/* NULL if memory ran out. */
 struct name_table *name_table_create(name_table_define define, void *context);
+
+/* NULL is allowed. Nobody may be in name_table_id. */
+void name_table_free(struct name_table *table);
 
 /*
  * Id of `name`, of which at most RING_MAX_NAME bytes count; it is defined before this returns. 0 for NULL or

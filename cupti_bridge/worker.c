@@ -62,18 +62,40 @@ static void *work(void *argument)
 	return NULL;
 }
 
-bool worker_start(struct bridge *bridge)
+void worker_prepare(void)
 {
 	pthread_condattr_t clock;
-	pthread_attr_t attributes;
-	pthread_t thread;
-	sigset_t all, previous;
 
 	pthread_condattr_init(&clock);
 	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
 	pthread_cond_init(&changed, &clock);
 	pthread_condattr_destroy(&clock);
+	pthread_mutex_lock(&lock);
+	finish_wanted = finished = false;
+	running = true;
+	pthread_mutex_unlock(&lock);
+}
 
+void worker_serve(struct bridge *bridge)
+{
+	work(bridge);
+}
+
+void worker_ask(void)
+{
+	pthread_mutex_lock(&lock);
+	finish_wanted = true;
+	pthread_cond_broadcast(&changed);
+	pthread_mutex_unlock(&lock);
+}
+
+bool worker_start(struct bridge *bridge)
+{
+	pthread_attr_t attributes;
+	pthread_t thread;
+	sigset_t all, previous;
+
+	worker_prepare();
 	pthread_attr_init(&attributes);
 	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
 	pthread_attr_setstacksize(&attributes, STACK_SIZE);

@@ -13,6 +13,16 @@
 /* False if no thread could be made. */
 bool worker_start(struct bridge *bridge);
 
+/*
+ * The same on a thread that is there: worker_serve does the worker's part on the calling thread and returns
+ * after the last flush. worker_prepare comes before it; from then on worker_ask and worker_finish are heard.
+ */
+void worker_prepare(void);
+void worker_serve(struct bridge *bridge);
+
+/* Asks for the last flush without waiting for it. */
+void worker_ask(void);
+
 /* Has the worker make the last flush. False if that did not end within a few seconds, or there is no worker.
  */
 bool worker_finish(void);

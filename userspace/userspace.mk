@@ -3,14 +3,16 @@
 USER_LIBRARIES := libbpf libelf zlib libzstd jansson sqlite3
 USER_SOURCES := $(filter-out userspace/cli/main.c,$(wildcard userspace/*/*.c))
 HTML_ASSETS := $(BUILD)/obj/html_assets.o
-USER_OBJECTS := $(USER_SOURCES:%.c=$(BUILD)/obj/%.o) $(HTML_ASSETS)
+# Instructions that are lent to processes that run already.
+PAYLOAD := $(BUILD)/obj/payload_x86_64.o
+USER_OBJECTS := $(USER_SOURCES:%.c=$(BUILD)/obj/%.o) $(HTML_ASSETS) $(PAYLOAD)
 USER_ARCHIVE := $(BUILD)/libwhyidle.a
 # The C++ demangler of the compiler: always a static archive, so that no C++ library is needed to run.
 DEMANGLER := -lsupc++
 # Parts that need no BPF and no root: what the unit tests and the fuzzers link.
 LIVE_SOURCES := $(addprefix userspace/daemon/,daemon.c watch.c windows.c window.c answers.c)
 PURE_SOURCES := $(filter-out userspace/collect/% $(LIVE_SOURCES),$(USER_SOURCES)) $(wildcard userspace/collect/pure_*.c)
-PURE_OBJECTS := $(PURE_SOURCES:%.c=$(BUILD)/san/%.o) $(HTML_ASSETS)
+PURE_OBJECTS := $(PURE_SOURCES:%.c=$(BUILD)/san/%.o) $(HTML_ASSETS) $(PAYLOAD)
 
 LIBRARIES := -lbpf -ldw -lelf -llzma -lz -lzstd -ljansson -lsqlite3 $(DEMANGLER)
 ifeq ($(STATIC),1)
@@ -25,6 +27,11 @@ $(HTML_ASSETS): userspace/report/html/page.css userspace/report/html/page.js use
 	$(Q)mkdir -p $(@D)
 	$(Q)printf '.section .rodata\n.globl html_style_start\nhtml_style_start:\n.incbin "%s"\n.globl html_style_end\nhtml_style_end:\n.globl html_program_start\nhtml_program_start:\n.incbin "%s"\n.globl html_program_end\nhtml_program_end:\n.section .note.GNU-stack,"",%%progbits\n' $(filter %.css %.js,$^) > $(@:.o=.s)
 	$(Q)$(CC) -c $(@:.o=.s) -o $@
+
+$(PAYLOAD): userspace/inject/payload_x86_64.S userspace/inject/payload.h cupti_bridge/attach.h
+	$(call say,AS,$<)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -I. -c $< -o $@
 
 # The bridge travels inside the program, so that one file is all there is to copy.
 $(BUILD)/obj/bridge_blob.o: $(BRIDGE)

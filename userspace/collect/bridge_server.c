@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/random.h>
@@ -19,6 +20,7 @@
 #include "collect/process_info.h"
 #include "collect/pure_bridge_convert.h"
 #include "collect/pure_ring_reader.h"
+#include "cupti_bridge/attach.h"
 #include "cupti_bridge/ring.h"
 
 #define DEFAULT_RING_BYTES      (32u << 20)
@@ -30,7 +32,8 @@
 #define NAMESPACE_RETRY_NS      100000000ULL
 
 struct bridge {
-	int fd;
+	int fd;       /* a socket, or the pipe of one that was put into a running process */
+	bool adopted; /* the latter */
 	uint32_t pid;
 	void *memory; /* control page and ring */
 	size_t memory_size;
@@ -252,9 +255,35 @@ static uint32_t translate_tid(void *context, uint32_t tid)
 	return 0; /* gone already: the call is dropped and counted */
 }
 
-static int add_bridge(struct bridge_server *server, int fd, uint32_t pid)
+/* A bridge without ring and descriptor yet, NULL if memory ran out. */
+static struct bridge *new_bridge(struct bridge_server *server, uint32_t pid)
 {
 	struct bridge *bridge = calloc(1, sizeof(*bridge));
+
+	if (!bridge)
+		return NULL;
+	bridge->fd = -1;
+	bridge->pid = pid;
+	bridge->polled_ns = clock_ns(CLOCK_MONOTONIC);
+	bridge_convert_init(&bridge->convert, &server->tables, pid);
+	bridge->convert.earliest_ns =
+	    server->opened_ns > CLOCK_SLACK_NS ? server->opened_ns - CLOCK_SLACK_NS : 0;
+	bridge->reader = calloc(1, sizeof(*bridge->reader));
+	if (bridge->reader)
+		return bridge;
+	bridge_free(bridge);
+	return NULL;
+}
+
+static void enlist(struct bridge_server *server, struct bridge *bridge)
+{
+	server->bridges[server->count++] = bridge;
+	server->ended.processes++;
+}
+
+static int add_bridge(struct bridge_server *server, int fd, uint32_t pid)
+{
+	struct bridge *bridge = new_bridge(server, pid);
 	int ring, err;
 
 	if (!bridge) {
@@ -262,16 +291,6 @@ static int add_bridge(struct bridge_server *server, int fd, uint32_t pid)
 		return -ENOMEM;
 	}
 	bridge->fd = fd;
-	bridge->pid = pid;
-	bridge->polled_ns = clock_ns(CLOCK_MONOTONIC);
-	bridge_convert_init(&bridge->convert, &server->tables, pid);
-	bridge->convert.earliest_ns =
-	    server->opened_ns > CLOCK_SLACK_NS ? server->opened_ns - CLOCK_SLACK_NS : 0;
-	bridge->reader = calloc(1, sizeof(*bridge->reader));
-	if (!bridge->reader) {
-		bridge_free(bridge);
-		return -ENOMEM;
-	}
 	ring = err = make_ring(bridge, server->options.ring_bytes);
 	if (err >= 0) {
 		err = send_offer(server, fd, ring);
@@ -284,8 +303,7 @@ static int add_bridge(struct bridge_server *server, int fd, uint32_t pid)
 		bridge_free(bridge);
 		return err;
 	}
-	server->bridges[server->count++] = bridge;
-	server->ended.processes++;
+	enlist(server, bridge);
 	return 0;
 }
 
@@ -519,11 +537,15 @@ static int retire(struct bridge_server *server, size_t index, struct session_wri
 	return err ? err : one;
 }
 
-static bool hung_up(int fd)
+static bool hung_up(const struct bridge *bridge)
 {
+	struct pollfd pipe = {.fd = bridge->fd};
 	char byte;
-	ssize_t got = recv(fd, &byte, sizeof(byte), MSG_DONTWAIT);
+	ssize_t got;
 
+	if (bridge->adopted)
+		return poll(&pipe, 1, 0) == 1;
+	got = recv(bridge->fd, &byte, sizeof(byte), MSG_DONTWAIT);
 	return got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR);
 }
 
@@ -533,7 +555,7 @@ int bridge_server_poll(struct bridge_server *server, struct session_writer *writ
 
 	err = accept_bridges(server, writer, error);
 	for (size_t i = 0; i < server->count;) {
-		if (hung_up(server->bridges[i]->fd)) {
+		if (hung_up(server->bridges[i])) {
 			one = retire(server, i, writer, err ? NULL : error);
 		} else {
 			one = drain(server, server->bridges[i], writer, err ? NULL : error);
@@ -542,6 +564,76 @@ int bridge_server_poll(struct bridge_server *server, struct session_writer *writ
 		err = err ? err : one;
 	}
 	return err;
+}
+
+/* ---- bridges that were put into running processes ---- */
+
+uint64_t bridge_server_ring_bytes(const struct bridge_server *server)
+{
+	return server->options.ring_bytes;
+}
+
+uint32_t bridge_server_flush_period_ms(const struct bridge_server *server)
+{
+	return server->options.flush_period_ms;
+}
+
+/* The ring was made by the target: inject/ has checked that its size is right and sealed. */
+static int map_ring(struct bridge *bridge, int ring, uint64_t capacity)
+{
+	bridge->memory_size = RING_CONTROL_SIZE + capacity;
+	bridge->memory = mmap(NULL, bridge->memory_size, PROT_READ | PROT_WRITE, MAP_SHARED, ring, 0);
+	if (bridge->memory == MAP_FAILED) {
+		bridge->memory = NULL;
+		return -errno;
+	}
+	ring_reader_init(bridge->reader, bridge->memory, capacity);
+	return 0;
+}
+
+int bridge_server_adopt(struct bridge_server *server, uint32_t pid, int ring, int pipe,
+                        struct session_writer *writer, struct error *error)
+{
+	struct bridge *bridge = server->count < MAX_CONNECTIONS ? new_bridge(server, pid) : NULL;
+	int err;
+
+	if (!bridge) {
+		close(ring);
+		close(pipe);
+		return error_set(error, -ENOMEM, "too many processes use CUDA at once");
+	}
+	bridge->fd = pipe;
+	bridge->adopted = true;
+	err = map_ring(bridge, ring, server->options.ring_bytes);
+	close(ring);
+	if (!err)
+		err = watch(server, pipe, 0); /* its other end closing is always told */
+	if (err) {
+		bridge_free(bridge);
+		return error_set(error, err, "cannot read the ring of process %u: %s", pid, strerror(-err));
+	}
+	enlist(server, bridge);
+	return write_name(server, pid, writer, error);
+}
+
+void bridge_server_stop(struct bridge_server *server)
+{
+	static const char stop = ATTACH_STOP;
+
+	/* A pipe whose reader has gone is dropped by the next poll. SIGPIPE is blocked in a recording. */
+	for (size_t i = 0; i < server->count; i++)
+		if (server->bridges[i]->adopted && !hung_up(server->bridges[i]) &&
+		    write(server->bridges[i]->fd, &stop, sizeof(stop)) < 0)
+			continue;
+}
+
+size_t bridge_server_adopted(const struct bridge_server *server)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < server->count; i++)
+		count += server->bridges[i]->adopted;
+	return count;
 }
 
 enum bridge_state bridge_server_state(const struct bridge_server *server, uint32_t pid, const char **text)

@@ -67,6 +67,24 @@ int bridge_server_poll(struct bridge_server *server, struct session_writer *writ
  */
 enum bridge_state bridge_server_state(const struct bridge_server *server, uint32_t pid, const char **text);
 
+/* What a bridge that is put into a running process is to be given (inject/inject.h). */
+uint64_t bridge_server_ring_bytes(const struct bridge_server *server);
+uint32_t bridge_server_flush_period_ms(const struct bridge_server *server);
+
+/*
+ * Takes over the bridge of a process that was attached: its ring (a memfd whose size is sealed) and the pipe
+ * that it listens to. Both descriptors are the server's from then on, also if it fails. Returns 0 or a
+ * negative errno of making it or of the writer.
+ */
+int bridge_server_adopt(struct bridge_server *server, uint32_t pid, int ring, int pipe,
+                        struct session_writer *writer, struct error *error);
+
+/* Asks every bridge that was taken over to hand over its last records and to leave; does not wait. */
+void bridge_server_stop(struct bridge_server *server);
+
+/* Number of bridges taken over that are still there. */
+size_t bridge_server_adopted(const struct bridge_server *server);
+
 /* Tells every bridge to stop writing, drains once more, and writes the closing records. */
 int bridge_server_finish(struct bridge_server *server, struct session_writer *writer, struct error *error);
 

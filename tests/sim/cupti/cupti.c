@@ -567,8 +567,11 @@ EXPORTED cupti_abi_result cuptiFinalize(void)
 	enable_all_calls(CUPTI_ABI_DOMAIN_RUNTIME, false);
 	enable_all_calls(CUPTI_ABI_DOMAIN_DRIVER, false);
 	simTraceAttach(NULL);
-	if (records_registered())
+	if (records_registered()) {
 		records_flush();
+		records_end();
+	}
+	client_clock = NULL;
 	pthread_mutex_lock(&subscriber_lock);
 	subscribed = false;
 	pthread_mutex_unlock(&subscriber_lock);

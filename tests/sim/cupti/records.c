@@ -25,7 +25,7 @@ static struct buffer *current;
 static struct buffer *full, **full_end = &full;
 static uint64_t handed_over, delivered; /* buffers */
 static bool requesting;                 /* a thread is in client_requested */
-static bool worker_runs;
+static bool worker_runs, worker_ends;
 static pthread_t worker;
 static uint32_t period_ms;
 static size_t dropped;
@@ -58,17 +58,19 @@ size_t record_size(uint32_t kind)
 
 /* Lock held */
 
-static void hand_over_current(void)
+static void hand_over(struct buffer *buffer)
 {
-	struct buffer *buffer = current;
-
-	if (!buffer || !buffer->used)
-		return;
 	current = NULL;
 	*full_end = buffer;
 	full_end = &buffer->next;
 	handed_over++;
 	pthread_cond_signal(&work);
+}
+
+static void hand_over_current(void)
+{
+	if (current && current->used)
+		hand_over(current);
 }
 
 static bool has_room(const struct buffer *buffer, size_t size)
@@ -166,9 +168,14 @@ static void *worker_main(void *unused)
 	for (;;) {
 		if (full)
 			deliver_next();
+		else if (worker_ends)
+			break;
 		else
 			wait_for_work();
 	}
+	worker_runs = worker_ends = false;
+	pthread_cond_broadcast(&changed);
+	pthread_mutex_unlock(&lock);
 	return unused;
 }
 
@@ -228,6 +235,21 @@ void records_flush_period(uint32_t milliseconds)
 	pthread_mutex_unlock(&lock);
 }
 
+void records_end(void)
+{
+	pthread_mutex_lock(&lock);
+	client_requested = NULL;
+	if (current) /* also if it is empty: it is the client's */
+		hand_over(current);
+	if (worker_runs && !pthread_equal(worker, pthread_self())) {
+		worker_ends = true;
+		pthread_cond_signal(&work);
+		while (worker_runs)
+			pthread_cond_wait(&changed, &lock);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
 size_t records_take_dropped(void)
 {
 	size_t count;
@@ -247,5 +269,5 @@ void records_forget(void)
 	current = full = NULL;
 	full_end = &full;
 	handed_over = delivered = 0;
-	requesting = worker_runs = false;
+	requesting = worker_runs = worker_ends = false;
 }

@@ -28,6 +28,9 @@ size_t records_flush(void);
 /* The worker flushes by itself that often; 0: not. */
 void records_flush_period(uint32_t milliseconds);
 
+/* Hands every buffer back, asks for no more, and ends the worker (records_register starts another). */
+void records_end(void);
+
 /* Records dropped since the last call. */
 size_t records_take_dropped(void);
 

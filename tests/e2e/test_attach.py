@@ -1,0 +1,305 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Attaching to processes that run already: what they notice (nothing), and what is left behind (two libraries).
+
+tests/inject/attach_target.c checks every return value of its own waits; tests/inject/attach_tool.c attaches as the
+recorder does. The GPU and its CUPTI are simulated.
+"""
+import ctypes
+import os
+import re
+import signal
+import subprocess
+import time
+
+from harness import Skip, end_process, limit, needs, wait_until
+
+WAITS = ("cond", "sleep", "poll", "epoll", "receive", "pipe", "signal", "restart")
+SIM_BLOCKED = "fffffffe7ffbfeff"  # of the simulated GPU's thread
+LIBRARIES = ("memfd:whyidle-bridge", "libcupti.so")
+
+
+class Target:
+    """attach_target, from "ready" to its account of itself."""
+
+    def __init__(self, ctx, *things, prefix=(), env=None):
+        self.process = ctx.start(*prefix, ctx.sim("attach_target"), *things, stdin=subprocess.PIPE,
+                                 env={**os.environ, **(env or {})})
+        self.pid = self.process.pid
+        line = self.process.stdout.readline().decode()
+        assert line == "ready\n", f"the target said {line!r}: {self.process.stderr.read().decode()}"
+
+    def ask(self):
+        """Counts so far."""
+        self.process.stdin.write(b"?")
+        self.process.stdin.flush()
+        return {key: int(value) for key, value in re.findall(r"(\w+)=(\d+)", self.process.stdout.readline().decode())}
+
+    def end(self):
+        """Ends it in order; fails if it noticed anything."""
+        out, err = self.process.communicate(timeout=30)
+        text = out.decode() + err.decode()
+        assert self.process.returncode == 0, f"the target ended with {self.process.returncode}: {text}"
+        assert "anomalies=0" in text, text
+        return {key: int(value) for key, value in re.findall(r"(\w+)=(\d+)", text)}
+
+
+def tool(ctx, pid, *options, timeout=50):
+    """Lines of attach_tool, parsed."""
+    done = ctx.run(ctx.sim("attach_tool"), *options, pid, timeout=timeout)
+    cycles = []
+    for line in done.out.splitlines():
+        cycle = dict(re.findall(r"(\w+)=((?<=text=).*|\S*)", line))
+        cycle["attached"] = line.startswith("attached ")
+        cycles.append({k: int(v) if isinstance(v, str) and v.isdigit() else v for k, v in cycle.items()})
+    assert done.status in (0, 3) and cycles, f"attach_tool: {done}"
+    return cycles
+
+
+def maps(pid):
+    with open(f"/proc/{pid}/maps", encoding="utf-8") as lines:
+        return [line.rstrip("\n") for line in lines]
+
+
+def status_field(pid, tid, name):
+    with open(f"/proc/{pid}/task/{tid}/status", encoding="utf-8") as text:
+        return re.search(rf"^{name}:\s*(.*)$", text.read(), re.M).group(1)
+
+
+def threads(pid):
+    """(id, name, blocked signals) of each thread."""
+    found = set()
+    for tid in os.listdir(f"/proc/{pid}/task"):
+        try:
+            found.add((tid, status_field(pid, tid, "Name"), status_field(pid, tid, "SigBlk")))
+        except FileNotFoundError:
+            continue
+    return found
+
+
+def descriptors(pid):
+    found = {}
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            found[fd] = os.readlink(f"/proc/{pid}/fd/{fd}")
+        except FileNotFoundError:
+            continue
+    # The target itself looks at /proc now and then.
+    return {fd: name for fd, name in found.items() if not name.startswith("/proc/")}
+
+
+def settled(target):
+    """The state of a target that has started all its threads."""
+    wait_until(lambda: target.ask()["steps"] > 20, "the target to work")
+    wait_until(lambda: all(blocked in ("0" * 16, SIM_BLOCKED) for _, _, blocked in threads(target.pid)), "its threads")
+    return state(target.pid)
+
+
+def state(pid):
+    """What must be the same before and after."""
+    return {
+        "descriptors": descriptors(pid),
+        "threads": threads(pid),
+        "caught": status_field(pid, pid, "SigCgt"),
+        "ignored": status_field(pid, pid, "SigIgn"),
+        "tracer": status_field(pid, pid, "TracerPid"),
+    }
+
+
+def changed_code(pid):
+    """Libraries whose code in memory is not that of their file."""
+    changed = []
+    with open(f"/proc/{pid}/mem", "rb") as memory:
+        for line in maps(pid):
+            fields = line.split(None, 5)
+            if len(fields) < 6 or fields[1] != "r-xp" or not fields[5].startswith("/") or "(deleted)" in line:
+                continue
+            start, end = (int(part, 16) for part in fields[0].split("-"))
+            memory.seek(start)
+            with open(fields[5], "rb") as file:
+                file.seek(int(fields[2], 16))
+                ours = file.read(end - start)
+            if memory.read(len(ours)) != ours:
+                changed.append(fields[5])
+    return changed
+
+
+def own_threads(pid):
+    return [name for _, name, _ in threads(pid) if name == "whyidle"]
+
+
+def check_left(target, before):
+    """Waits until the bridge has gone; then everything has to be as before, but for the libraries."""
+    wait_until(lambda: not own_threads(target.pid), "the bridge's threads to end", 25)
+    # The target opens files and blocks signals for moments of its own: wait for a state, compare no snapshot.
+    for what, value in before.items():
+        wait_until(lambda what=what, value=value: state(target.pid)[what] == value, f"{what} to be {value} again", 5)
+    for line in maps(target.pid):
+        assert "whyidle" not in line or LIBRARIES[0] in line, f"left behind: {line}"
+
+
+def count_maps(pid, word):
+    return sum(word in line for line in maps(pid))
+
+
+@needs("root")
+@limit(90)
+def test_twenty_times(ctx):
+    target = Target(ctx, "launch", "malloc", "idle", *WAITS)
+    before = settled(target)
+    cycles = tool(ctx, target.pid, "-c", 2, "-m", 30)
+    mapped = count_maps(target.pid, LIBRARIES[0]), count_maps(target.pid, LIBRARIES[1])
+    cycles += tool(ctx, target.pid, "-c", 18, "-m", 30)
+    for cycle in cycles:
+        assert cycle["attached"], f"not attached: {cycle}"
+        assert cycle["phase"] == 4 and not cycle["text"], f"CUPTI was not stopped in order: {cycle}"
+        assert cycle["operations"] > 0 and cycle["names"] > 0 and cycle["devices"] > 0, f"no records: {cycle}"
+    check_left(target, before)
+    assert mapped == (count_maps(target.pid, LIBRARIES[0]), count_maps(target.pid, LIBRARIES[1])), "mappings grow"
+    assert mapped[0] > 0, "the bridge was never mapped"
+    assert not changed_code(target.pid), f"changed: {changed_code(target.pid)}"
+    target.end()
+    worst = max(cycle["borrow_us"] for cycle in cycles)
+    load = sorted(cycle["load_us"] for cycle in cycles)[len(cycles) // 2]
+    first = sorted(cycle["first_us"] for cycle in cycles)[len(cycles) // 2]
+    return f"thread stopped {worst / 1000:.1f} ms at most; loaded after {load / 1000:.1f} ms, first record " \
+           f"{first / 1000:.1f} ms (medians)"
+
+
+@needs("root")
+def test_while_the_loader_and_the_allocator_are_busy(ctx):
+    target = Target(ctx, "launch", "dlopen", "malloc", "malloc")
+    cycles = tool(ctx, target.pid, "-c", 5, "-m", 20)
+    assert all(cycle["attached"] and cycle["operations"] > 0 for cycle in cycles), cycles
+    target.end()
+
+
+@needs("root")
+def test_target_forks(ctx):
+    target = Target(ctx, "launch", "fork", "malloc", "idle")
+    cycles = tool(ctx, target.pid, "-c", 8, "-m", 20)
+    assert all(cycle["attached"] and cycle["operations"] > 0 for cycle in cycles), cycles
+    target.end()
+
+
+@needs("root")
+@limit(90)
+def test_collector_killed_anywhere(ctx):
+    """At whatever moment whyidle dies, the target goes on, tidies up by itself and can be attached again."""
+    # One target each: the payload of a collector that died stays in its place, and this program has few places.
+    targets = []
+    for delay_us in (300, 1500, 3000, 6000, 12000, 25000):
+        target = Target(ctx, "launch", "idle", *WAITS)
+        before = settled(target)
+        collector = ctx.start(ctx.sim("attach_tool"), "-m", 10000, target.pid)
+        time.sleep(delay_us / 1e6)  # the moment itself is arbitrary
+        end_process(collector)
+        steps = target.ask()["steps"]
+        wait_until(lambda target=target, steps=steps: target.ask()["steps"] > steps, "the target to go on")
+        targets.append((target, before))
+    for target, before in targets:
+        check_left(target, before)
+        cycles = tool(ctx, target.pid, "-m", 30)
+        assert cycles[0]["attached"] and cycles[0]["operations"] > 0, cycles
+        check_left(target, before)
+        target.end()
+
+
+@needs("root")
+def test_collector_goes_without_a_word(ctx):
+    target = Target(ctx, "launch", "idle")
+    before = settled(target)
+    done = ctx.run(ctx.sim("attach_tool"), "-g", "-m", 50, target.pid)
+    assert done.status == 0, done
+    check_left(target, before)
+    assert tool(ctx, target.pid, "-m", 30)[0]["operations"] > 0
+    target.end()
+
+
+@needs("root")
+@limit(90)
+def test_target_ends_meanwhile(ctx):
+    for step in range(12):
+        target = Target(ctx, "launch", "malloc", "poll", "idle")
+        collector = ctx.start(ctx.sim("attach_tool"), "-m", 200, target.pid)
+        time.sleep(step * 0.003)  # the moment itself is arbitrary
+        if step % 2:
+            target.process.kill()
+            target.process.wait()
+        else:
+            target.end()
+        out, err = collector.communicate(timeout=20)
+        assert collector.returncode in (0, 3), f"attach_tool ended with {collector.returncode}: {out} {err}"
+
+
+@needs("root")
+def test_two_collectors(ctx):
+    target = Target(ctx, "launch", "idle")
+    first = ctx.start(ctx.sim("attach_tool"), "-m", 3000, target.pid)
+    wait_until(lambda: len(own_threads(target.pid)) == 2, "the first to be attached")
+    second = tool(ctx, target.pid, "-m", 10)[0]
+    assert not second["attached"] and second["reason"] in ("busy", "traced"), second
+    out, _ = first.communicate(timeout=20)
+    assert b"attached" in out and b"phase=4" in out, out
+    target.end()
+
+
+@needs("root")
+def test_another_user_of_cupti(ctx):
+    target = Target(ctx, "launch", "idle", env={"SIM_CUPTI_TAKEN": "1"})
+    cycle = tool(ctx, target.pid, "-m", 20)[0]
+    assert cycle["attached"] and cycle["phase"] == 3 and "another tool" in cycle["text"], cycle
+    target.end()
+    # One that comes and goes: either of the two has CUPTI, and nothing breaks.
+    target = Target(ctx, "launch", "profiler", "idle", env={"ATTACH_CUPTI": ctx.sim("lib/libcupti.so.13")})
+    wait_until(lambda: target.ask()["subscribed"] > 0, "the other to subscribe")
+    cycles = tool(ctx, target.pid, "-c", 6, "-m", 20)
+    assert all(cycle["attached"] and cycle["phase"] in (3, 4) for cycle in cycles), cycles
+    held = target.ask()["subscribed"]
+    wait_until(lambda: target.ask()["subscribed"] > held, "the other to have CUPTI again")
+    target.end()
+
+
+def refused(ctx, pid, reason):
+    cycle = tool(ctx, pid, "-m", 10, "-t", 2000)[0]
+    assert not cycle["attached"] and cycle["reason"] == reason and cycle["text"], f"wanted {reason}: {cycle}"
+
+
+@needs("root")
+def test_refusals(ctx):
+    target = Target(ctx, "launch", "idle")
+    os.kill(target.pid, signal.SIGSTOP)
+    wait_until(lambda: status_field(target.pid, target.pid, "State").startswith("T"), "the target to stop")
+    refused(ctx, target.pid, "stopped")
+    assert status_field(target.pid, target.pid, "State").startswith("T"), "it was made to go on"
+    os.kill(target.pid, signal.SIGCONT)
+    libc = ctypes.CDLL(None, use_errno=True)
+    seize, detach, interrupt = 0x4206, 17, 0x4207
+    assert libc.ptrace(seize, target.pid, 0, 0) == 0, "PTRACE_SEIZE"
+    refused(ctx, target.pid, "traced")
+    libc.ptrace(interrupt, target.pid, 0, 0)
+    os.waitpid(target.pid, 0)
+    assert libc.ptrace(detach, target.pid, 0, 0) == 0, "PTRACE_DETACH"
+    assert tool(ctx, target.pid, "-m", 20)[0]["operations"] > 0
+    target.end()
+
+    plain = ctx.start("sleep", "60")
+    refused(ctx, plain.pid, "no-cuda")
+    end_process(plain)
+    refused(ctx, plain.pid, "gone")
+
+
+@needs("root")
+def test_seccomp_is_left_alone(ctx):
+    """A filter that allows everything: it cannot be known here, so the target is left alone."""
+    code = ("import ctypes,os,struct,sys\n"
+            "libc = ctypes.CDLL(None)\n"
+            "rule = ctypes.create_string_buffer(struct.pack('<HBBI', 6, 0, 0, 0x7fff0000))\n"
+            "program = struct.pack('<H6xQ', 1, ctypes.addressof(rule))\n"
+            "libc.prctl(38, 1, 0, 0, 0)\n"
+            "libc.prctl(22, 2, ctypes.create_string_buffer(program)) and sys.exit(9)\n"
+            "os.execv(sys.argv[1], sys.argv[1:])\n")
+    target = Target(ctx, "launch", "idle", prefix=("python3", "-c", code))
+    if status_field(target.pid, target.pid, "Seccomp") != "2":
+        raise Skip("no seccomp filters here")
+    refused(ctx, target.pid, "seccomp")
+    target.end()

@@ -174,7 +174,7 @@ static void open_link(struct attach_control *control)
 	control->ring_fd = ring;
 	control->pipe_fd = ends[1];
 	set_state(control, ATTACH_RING);
-	if (wait_for_go(control, ATTACH_GO_OPEN, ATTACH_PATIENCE_MS)) {
+	if (wait_for_go(control, ATTACH_GO_OPEN, (int)control->patience_ms)) {
 		close(ring);
 		close(ends[1]);
 		serve(control, ends[0]);

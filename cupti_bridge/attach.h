@@ -8,7 +8,7 @@
  *	      └──────┴──────────┴─────────┴──► a number from ATTACH_FAILED on
  *
  * The target writes the state, the collector writes `go`. Neither side trusts the other: the collector
- * checks what it reads here, and the target's side waits for the collector for ATTACH_PATIENCE_MS at most.
+ * checks what it reads here, and the target's side waits for the collector for `patience_ms` at most.
  *
  * Included by assembler code too.
  */
@@ -16,37 +16,39 @@
 #define WHYIDLE_ATTACH_H
 
 #define ATTACH_MAGIC   0x3168636174746177 /* "wattach1", little endian */
-#define ATTACH_VERSION 1
+#define ATTACH_VERSION 2
 
-/* The region. Of the state of the CPU (xsave) and the stack only the borrowed thread makes use. */
-#define ATTACH_CPU_STATE       0x1000
-#define ATTACH_CPU_STATE_BYTES 0x4000
-#define ATTACH_STACK_END       0x15000
-#define ATTACH_BLOB            0x15000 /* the library, page aligned */
+/* The region: this page, the instructions, a stack for the borrowed thread, the library. */
+#define ATTACH_CODE       0x1000
+#define ATTACH_CODE_BYTES 0x1000
+#define ATTACH_STACK_END  0x15000
+#define ATTACH_BLOB       0x15000
 
 #define ATTACH_PATIENCE_MS 5000
 #define ATTACH_LINGER_MS   1000 /* how long a failure stays to be read */
 #define ATTACH_STOP        'S'  /* on the pipe: hand over the last records and leave */
 
 /* Offsets of struct attach_control, for the assembler. */
-#define ATTACH_AT_USERS      0
-#define ATTACH_AT_STATE      4
-#define ATTACH_AT_GO         8
-#define ATTACH_AT_ERROR      12
-#define ATTACH_AT_LINK_TID   16
-#define ATTACH_AT_BORROWED   20
-#define ATTACH_AT_THREAD     24
-#define ATTACH_AT_LINK_ENTRY 32
-#define ATTACH_AT_WORK_ENTRY 40
-#define ATTACH_AT_BLOB_BYTES 48
-#define ATTACH_AT_FD_NUMBER  56
-#define ATTACH_AT_FD_FLAGS   60
-#define ATTACH_AT_BYTES      64
-#define ATTACH_AT_WORK_TID   112
-#define ATTACH_AT_PATH       128
-#define ATTACH_AT_TEXT       256
-#define ATTACH_TEXT_BYTES    512
-#define ATTACH_AT_SCRATCH    1024
+#define ATTACH_AT_PATIENCE    0
+#define ATTACH_AT_STATE       4
+#define ATTACH_AT_GO          8
+#define ATTACH_AT_ERROR       12
+#define ATTACH_AT_LINK_TID    16
+#define ATTACH_AT_BORROWED    20
+#define ATTACH_AT_THREAD      24
+#define ATTACH_AT_LINK_ENTRY  32
+#define ATTACH_AT_WORK_ENTRY  40
+#define ATTACH_AT_BLOB_BYTES  48
+#define ATTACH_AT_FD_NUMBER   56
+#define ATTACH_AT_FD_FLAGS    60
+#define ATTACH_AT_BYTES       64
+#define ATTACH_AT_LINK_THREAD 104
+#define ATTACH_AT_WORK_TID    112
+#define ATTACH_AT_PATH        128
+#define ATTACH_AT_TEXT        256
+#define ATTACH_TEXT_BYTES     512
+#define ATTACH_AT_SCRATCH     1024
+#define ATTACH_AT_LEFT        1080
 
 /* States. */
 #define ATTACH_NONE            0
@@ -82,12 +84,12 @@
 #include <stdint.h>
 
 struct attach_control {
-	uint32_t users; /* of the region; who leaves last unmaps it */
+	uint32_t patience_ms; /* how long the collector is waited for */
 	uint32_t state;
 	uint32_t go;
 	int32_t error;       /* errno of a failure, positive */
 	uint32_t link_tid;   /* as the target sees it */
-	uint32_t borrowed;   /* 1: the borrowed thread needs the region no more */
+	uint32_t borrowed;   /* 1: the borrowed thread is about to leave the region */
 	uint64_t thread;     /* pthread_t, no use made of it */
 	uint64_t link_entry; /* ATTACH_LINK_NAME; the collector sets it if the bridge is loaded already */
 	uint64_t work_entry; /* ATTACH_WORK_NAME */
@@ -99,18 +101,19 @@ struct attach_control {
 	uint32_t version, flush_period_ms;
 	uint64_t ring_bytes;
 	int32_t ring_fd, pipe_fd; /* in the descriptor table of thread link_tid */
-	uint64_t pad0;
-	uint32_t work_tid;   /* of the other thread */
-	uint32_t work_order; /* between the two threads, in the bridge */
+	uint64_t link_thread;     /* pthread_t of the second thread */
+	uint32_t work_tid;        /* of the other thread */
+	uint32_t work_order;      /* between the two threads, in the bridge */
 	uint32_t work_done;
 	uint32_t pad1;
 	char path[128]; /* to load the library by */
 	char text[ATTACH_TEXT_BYTES];
 	uint8_t rest[ATTACH_AT_SCRATCH - ATTACH_AT_TEXT - ATTACH_TEXT_BYTES];
-	uint64_t scratch[8]; /* of the borrowed thread */
+	uint64_t scratch[7]; /* of the borrowed thread */
+	uint64_t left;       /* not 0: the borrowed thread is out of the region, the kernel says so */
 };
 
-_Static_assert(offsetof(struct attach_control, users) == ATTACH_AT_USERS, "users");
+_Static_assert(offsetof(struct attach_control, patience_ms) == ATTACH_AT_PATIENCE, "patience_ms");
 _Static_assert(offsetof(struct attach_control, state) == ATTACH_AT_STATE, "state");
 _Static_assert(offsetof(struct attach_control, go) == ATTACH_AT_GO, "go");
 _Static_assert(offsetof(struct attach_control, error) == ATTACH_AT_ERROR, "error");
@@ -123,10 +126,13 @@ _Static_assert(offsetof(struct attach_control, blob_bytes) == ATTACH_AT_BLOB_BYT
 _Static_assert(offsetof(struct attach_control, fd_number) == ATTACH_AT_FD_NUMBER, "fd_number");
 _Static_assert(offsetof(struct attach_control, fd_flags) == ATTACH_AT_FD_FLAGS, "fd_flags");
 _Static_assert(offsetof(struct attach_control, bytes) == ATTACH_AT_BYTES, "bytes");
+_Static_assert(offsetof(struct attach_control, link_thread) == ATTACH_AT_LINK_THREAD, "link_thread");
 _Static_assert(offsetof(struct attach_control, work_tid) == ATTACH_AT_WORK_TID, "work_tid");
 _Static_assert(offsetof(struct attach_control, path) == ATTACH_AT_PATH, "path");
 _Static_assert(offsetof(struct attach_control, text) == ATTACH_AT_TEXT, "text");
 _Static_assert(offsetof(struct attach_control, scratch) == ATTACH_AT_SCRATCH, "scratch");
+
+_Static_assert(offsetof(struct attach_control, left) == ATTACH_AT_LEFT, "left");
 
 #endif
 #endif

@@ -28,7 +28,7 @@ $(HTML_ASSETS): userspace/report/html/page.css userspace/report/html/page.js use
 	$(Q)printf '.section .rodata\n.globl html_style_start\nhtml_style_start:\n.incbin "%s"\n.globl html_style_end\nhtml_style_end:\n.globl html_program_start\nhtml_program_start:\n.incbin "%s"\n.globl html_program_end\nhtml_program_end:\n.section .note.GNU-stack,"",%%progbits\n' $(filter %.css %.js,$^) > $(@:.o=.s)
 	$(Q)$(CC) -c $(@:.o=.s) -o $@
 
-$(PAYLOAD): userspace/inject/payload_x86_64.S userspace/inject/payload.h cupti_bridge/attach.h
+$(PAYLOAD): userspace/inject/payload_x86_64.S userspace/inject/payload.h userspace/inject/lent_stack.h cupti_bridge/attach.h
 	$(call say,AS,$<)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -I. -c $< -o $@

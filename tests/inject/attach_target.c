@@ -50,8 +50,15 @@ static uint64_t steps, rounds, anomalies;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char first[256];
 
+static int running; /* things that go round, with all the threads they start (atomic) */
+
 static bool goes_on(void)
 {
+	static __thread bool counted;
+
+	if (!counted)
+		__atomic_add_fetch(&running, 1, __ATOMIC_RELEASE);
+	counted = true;
 	__atomic_add_fetch(&rounds, 1, __ATOMIC_RELAXED);
 	return !__atomic_load_n(&stopping, __ATOMIC_RELAXED);
 }
@@ -290,10 +297,10 @@ static bool waits_in(pid_t tid, int number)
 	return wanted == number;
 }
 
-/* Waits until `word` reaches `value`; false after two seconds. */
+/* Waits until `word` reaches `value`; false after twenty seconds. */
 static bool reaches(uint64_t *word, uint64_t value)
 {
-	uint64_t end = now_us() + 2000000;
+	uint64_t end = now_us() + 20000000;
 
 	while (__atomic_load_n(word, __ATOMIC_SEQ_CST) < value) {
 		if (now_us() > end)
@@ -507,6 +514,15 @@ int main(int argc, char **argv)
 			fprintf(stderr, "attach_target: what is %s?\n", argv[i]);
 			return 2;
 		}
+	/* Whoever compares threads before and after has to see all of them before. */
+	for (uint64_t end = now_us() + 30000000;
+	     __atomic_load_n(&running, __ATOMIC_ACQUIRE) < thread_count;) {
+		if (now_us() > end) {
+			fputs("attach_target: not everything has started\n", stderr);
+			return 2;
+		}
+		usleep(1000);
+	}
 	puts("ready");
 	fflush(stdout);
 	while (read(0, &byte, 1) > 0) {

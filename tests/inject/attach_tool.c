@@ -2,14 +2,15 @@
 /*
  * Attaches to a process as the recorder does, for the tests:
  *
- *	attach_tool [-m MS] [-c CYCLES] [-g] [-t TIMEOUT_MS] PID
+ *	attach_tool [-m MS] [-c CYCLES] [-g] [-t TIMEOUT_MS] [-w PATIENCE_MS] [-k STEP] PID
  *
  * reads records for that long (300 ms), lets go, and prints a line for each cycle:
  *
- *	attached records=N operations=N names=N devices=N phase=N borrow_us=… borrowed_us=… load_us=…
- *total_us=… first_us=… stop_us=… text=… failed reason=CODE text=…
+ *	attached records=N operations=N names=N devices=N phase=N borrow_us=… … text=…
+ *	failed reason=CODE text=…
  *
- * -g: goes without a word, as a collector that dies does. Exit status 0 if every cycle attached, 3 if not.
+ * -g: goes without a word, as a collector that dies does; -k: is killed (SIGKILL, by itself) right after that
+ * step (enum inject_step) of the way in. Exit status 0 if every cycle attached, 3 if not.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -27,8 +28,9 @@
 #include "cupti_bridge/ring.h"
 #include "inject/inject.h"
 
-#define RING_BYTES (4u << 20)
-#define STOP_MS    10000
+#define RING_BYTES   (4u << 20)
+#define STOP_MS      10000
+#define OPERATION_MS 10000
 
 extern const unsigned char bridge_blob_start[], bridge_blob_end[];
 
@@ -76,12 +78,24 @@ static bool has_left(int pipe, int milliseconds)
 	return poll(&poll_fd, 1, milliseconds) == 1 && (poll_fd.revents & (POLLERR | POLLHUP));
 }
 
+/* At least for that long, and until there was an operation or CUPTI has failed. */
 static void read_records(int pipe, struct ring_reader *reader, struct counts *counts, int milliseconds)
 {
 	uint64_t end = clock_ns(CLOCK_MONOTONIC) + (uint64_t)milliseconds * 1000000u;
+	uint64_t last = end + OPERATION_MS * 1000000ULL;
 
-	while (clock_ns(CLOCK_MONOTONIC) < end && !has_left(pipe, 5))
+	while (clock_ns(CLOCK_MONOTONIC) < last && !has_left(pipe, 5)) {
 		drain(reader, counts);
+		if (clock_ns(CLOCK_MONOTONIC) >= end &&
+		    (counts->operations || counts->phase == RING_PHASE_FAILED))
+			break;
+	}
+}
+
+static void die_at(void *context, enum inject_step step)
+{
+	if ((int)step == *(const int *)context)
+		kill(getpid(), SIGKILL);
 }
 
 static int one_cycle(const struct inject_options *options, int milliseconds, bool go_silently)
@@ -121,7 +135,9 @@ static int one_cycle(const struct inject_options *options, int milliseconds, boo
 	stop_ns = clock_ns(CLOCK_MONOTONIC);
 	if (write(pipe, &(char){ATTACH_STOP}, 1) < 0)
 		perror("pipe");
-	read_records(pipe, &reader, &counts, STOP_MS);
+	for (uint64_t end = stop_ns + STOP_MS * 1000000ULL;
+	     clock_ns(CLOCK_MONOTONIC) < end && !has_left(pipe, 5);)
+		drain(&reader, &counts);
 	stop_ns = clock_ns(CLOCK_MONOTONIC) - stop_ns;
 	drain(&reader, &counts);
 	close(pipe);
@@ -146,17 +162,21 @@ int main(int argc, char **argv)
 	    .ring_bytes = RING_BYTES,
 	    .flush_period_ms = 20,
 	};
-	int option, milliseconds = 300, cycles = 1, status = 0;
+	int option, milliseconds = 300, cycles = 1, status = 0, die = -1;
 	bool go_silently = false;
 
 	signal(SIGPIPE, SIG_IGN); /* the bridge may leave while it is spoken to */
-	while ((option = getopt(argc, argv, "m:c:gt:")) != -1) {
+	while ((option = getopt(argc, argv, "m:c:gt:w:k:")) != -1) {
 		if (option == 'm')
 			milliseconds = atoi(optarg);
 		else if (option == 'c')
 			cycles = atoi(optarg);
 		else if (option == 't')
 			options.timeout_ms = (uint32_t)atoi(optarg);
+		else if (option == 'w')
+			options.patience_ms = (uint32_t)atoi(optarg);
+		else if (option == 'k')
+			die = atoi(optarg);
 		else if (option == 'g')
 			go_silently = true;
 		else
@@ -164,6 +184,8 @@ int main(int argc, char **argv)
 	}
 	if (optind + 1 != argc)
 		return 2;
+	options.step = die_at;
+	options.context = &die;
 	options.pid = (uint32_t)strtoul(argv[optind], NULL, 10);
 	while (cycles-- > 0)
 		if (one_cycle(&options, milliseconds, go_silently))

@@ -19,14 +19,21 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "cupti_bridge/attach.h"
 #include "inject/safe_point.h"
 
-#define STOP_TIMEOUT_NS 300000000ULL
+#define STOP_TIMEOUT_NS 2000000000ULL /* it has to get a CPU; it is not held up meanwhile */
 #define WAIT_STEP_NS    50000
 #define EVENT_STOP      128 /* PTRACE_EVENT_STOP, which <sys/ptrace.h> and <linux/ptrace.h> both have */
 #define MAX_STACK       (16u << 20) /* bytes of a stack that are looked through */
 #define STACK_CHUNK     65536
 #define TRAP_FLAG       0x100
+#define STACK_MARGIN    4096 /* bytes of stack that stay below what is lent */
+
+#define NR_MMAP     9
+#define PROT_ALL    7        /* read, write, run: only until it is filled */
+#define MAP_FLAGS   0x104022 /* private, anonymous, no swap reserved, fails if something is there */
+#define MAX_PAYLOAD ATTACH_CODE_BYTES
 
 /* What sigreturn looks like in every C library: mov $15, %rax; syscall. */
 static const unsigned char restorer[] = {0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05};
@@ -176,43 +183,216 @@ static bool follows_syscall(const struct borrow *borrow, uint64_t pc)
 	return read_memory(borrow, pc - 2, bytes, 2) && bytes[0] == 0x0f && bytes[1] == 0x05;
 }
 
-static void fill_constants(struct payload_constants *constants, const struct user_regs_struct *registers,
-                           const struct safe_return *back, uint64_t mask)
+static void tell_step(const struct borrow *borrow, enum inject_step step)
 {
-	constants->rbx = registers->rbx;
-	constants->rbp = registers->rbp;
-	constants->r12 = registers->r12;
-	constants->r13 = registers->r13;
-	constants->r14 = registers->r14;
-	constants->r15 = registers->r15;
-	constants->rdi = registers->rdi;
-	constants->rsi = registers->rsi;
-	constants->rdx = registers->rdx;
-	constants->r8 = registers->r8;
-	constants->r9 = registers->r9;
-	constants->r10 = registers->r10;
-	constants->rsp = registers->rsp;
-	constants->flags = registers->eflags & ~(uint64_t)TRAP_FLAG;
-	constants->rax = back->number;
-	constants->rip = registers->rip - 2;
-	constants->rip_after = registers->rip;
-	constants->mask = mask;
-	constants->restart = back->restart;
+	if (borrow->step)
+		borrow->step(borrow->context, step);
 }
 
-static bool write_payload(struct borrow *borrow, const struct payload_constants *constants)
-{
-	size_t code = (size_t)(payload_constants - payload_start);
-	unsigned char all[4096], check[4096];
-	size_t size = code + sizeof(*constants);
+/* ---- what is lent ---- */
 
-	if (size > sizeof(all))
+/* The registers as they shall be again: in front of the system call, or behind it. */
+static void fill_original(struct lent_frame *frame, const struct user_regs_struct *registers, uint64_t mask)
+{
+	*frame = (struct lent_frame){
+	    .r8 = registers->r8,
+	    .r9 = registers->r9,
+	    .r10 = registers->r10,
+	    .r11 = registers->r11,
+	    .r12 = registers->r12,
+	    .r13 = registers->r13,
+	    .r14 = registers->r14,
+	    .r15 = registers->r15,
+	    .rdi = registers->rdi,
+	    .rsi = registers->rsi,
+	    .rbp = registers->rbp,
+	    .rbx = registers->rbx,
+	    .rdx = registers->rdx,
+	    .rcx = registers->rcx,
+	    .rsp = registers->rsp,
+	    .eflags = registers->eflags & ~(uint64_t)TRAP_FLAG,
+	    .mask = mask,
+	};
+}
+
+/* True if there is room below the stack pointer that is this thread's stack, and nothing else. */
+static bool is_own_stack(const struct borrow *borrow, const struct user_regs_struct *registers,
+                         uint64_t address)
+{
+	const struct target_mapping *stack = target_maps_find(borrow->maps, registers->rsp);
+
+	if (!stack || !stack->writable || address < stack->start + STACK_MARGIN || address > registers->rsp)
 		return false;
-	memcpy(all, payload_start, code);
-	memcpy(all + code, constants, sizeof(*constants));
-	borrow->written = true;
-	return write_memory(borrow, borrow->code, all, size) &&
-	       read_memory(borrow, borrow->code, check, size) && !memcmp(all, check, size);
+	/* Not the stack of a coroutine, which may end anywhere: the C library keeps a thread's own data above
+	 * it. */
+	return !strcmp(stack->name, "[stack]") ||
+	       (registers->fs_base > registers->rsp && registers->fs_base < stack->end);
+}
+
+/* Writes the frames below the stack. Returns their address, 0 if that cannot be. */
+static uint64_t lend_stack(const struct borrow *borrow, uint32_t tid,
+                           const struct user_regs_struct *registers, const struct safe_return *back,
+                           uint64_t mask)
+{
+	const size_t head = offsetof(struct lent_stack, cpu_state);
+	struct lent_places places = borrow->places;
+	struct lent_stack *stack = calloc(1, sizeof(*stack)), *check = malloc(sizeof(*check));
+	uint64_t address = 0, wanted;
+	struct iovec part;
+	size_t size = 0;
+
+	if (stack && check) {
+		part = (struct iovec){.iov_base = stack->cpu_state, .iov_len = sizeof(stack->cpu_state)};
+		if (ptrace(PTRACE_GETREGSET, tid, NT_X86_XSTATE, &part) == 0)
+			size = lent_cpu_state(stack->cpu_state, part.iov_len);
+	}
+	if (size) {
+		size += head;
+		wanted = lent_stack_address(registers->rsp, size);
+		places.left = places.region + ATTACH_AT_LEFT;
+		fill_original(&stack->original, registers, mask);
+		stack->original.rax = back->number;
+		stack->original.rip = registers->rip - 2;
+		lent_stack_fill(stack, wanted, &places);
+		if (is_own_stack(borrow, registers, wanted) && write_memory(borrow, wanted, stack, size) &&
+		    read_memory(borrow, wanted, check, size) && !memcmp(stack, check, size))
+			address = wanted;
+	}
+	free(check);
+	free(stack);
+	return address;
+}
+
+/* The control page and the instructions. */
+static bool fill_region(const struct borrow *borrow, const struct payload_constants *constants)
+{
+	const size_t code = (size_t)(payload_constants - payload_start);
+	const size_t size = ATTACH_CODE + code + sizeof(*constants);
+	unsigned char *all = calloc(1, ATTACH_CODE + MAX_PAYLOAD), *check = malloc(size);
+	struct attach_control control = {.patience_ms = borrow->patience_ms,
+	                                 .bytes = borrow->places.region_bytes};
+	bool filled = false;
+
+	if (all && check && code + sizeof(*constants) <= MAX_PAYLOAD) {
+		memcpy(all, &control, sizeof(control));
+		memcpy(all + ATTACH_CODE, payload_start, code);
+		memcpy(all + ATTACH_CODE + code, constants, sizeof(*constants));
+		filled = write_memory(borrow, borrow->places.region, all, size) &&
+		         read_memory(borrow, borrow->places.region, check, size) && !memcmp(all, check, size);
+	}
+	free(check);
+	free(all);
+	return filled;
+}
+
+/* ---- on its way ---- */
+
+/* Lets the thread go on to the next edge of a system call. 1, or what borrow_thread returns. */
+static int next_stop(uint32_t tid)
+{
+	int status, result;
+
+	if (ptrace(PTRACE_SYSCALL, tid, NULL, NULL) < 0)
+		return -ESRCH;
+	result = wait_for_stop(tid, &status);
+	if (result <= 0)
+		return result ? result : -ESRCH;
+	/* Anything else, such as the whole program being stopped: it gets out of this by itself. */
+	return WSTOPSIG(status) == (SIGTRAP | 0x80) ? 1 : 0;
+}
+
+static int tell_no_region(struct error *error, int64_t result)
+{
+	if (result == -EACCES || result == -EPERM)
+		return error_set(error, -EACCES,
+		                 "it may not have memory that can be written and run (a security module, or "
+		                 "PR_SET_MDWE)");
+	return error_set(error, -ENOMEM, "it got no memory: %s",
+	                 strerror(result < 0 && result > -4096 ? (int)-result : ENOMEM));
+}
+
+/*
+ * Step 1, with the frames at `stack`. Returns 1 with the region mapped and the thread stopped behind that, or
+ * what borrow_thread returns; then the thread finds its way back by itself once it is let go.
+ */
+static int map_region(const struct borrow *borrow, uint32_t tid, const struct user_regs_struct *registers,
+                      uint64_t stack, struct error *error)
+{
+	const struct lent_places *places = &borrow->places;
+	struct user_regs_struct changed = *registers;
+	uint64_t all = ~(uint64_t)0;
+	int result;
+
+	changed.orig_rax = ~0ULL; /* the kernel's own restart is off */
+	changed.rax = NR_MMAP;
+	changed.rdi = places->region;
+	changed.rsi = places->region_bytes;
+	changed.rdx = PROT_ALL;
+	changed.r10 = MAP_FLAGS;
+	changed.r8 = ~0ULL;
+	changed.r9 = 0;
+	changed.rip = places->call;
+	changed.rsp = stack + offsetof(struct lent_stack, unmap);
+	if (set_registers(tid, &changed))
+		return 0;
+	tell_step(borrow, INJECT_CALL_SET);
+	ptrace(PTRACE_SETSIGMASK, tid, sizeof(all), &all);
+	tell_step(borrow, INJECT_SIGNALS_BLOCKED);
+	result = next_stop(tid);
+	if (result <= 0)
+		return result;
+	tell_step(borrow, INJECT_CALL_ENTERED);
+	result = next_stop(tid);
+	if (result <= 0)
+		return result;
+	tell_step(borrow, INJECT_REGION_MAPPED);
+	if (get_registers(tid, &changed) || changed.rip != places->call + 2)
+		return 0;
+	if (changed.rax == places->region)
+		return 1;
+	/* What is there is not ours: it must not be unmapped. */
+	result = tell_no_region(error, (int64_t)changed.rax);
+	changed.orig_rax = ~0ULL;
+	changed.rip = places->restorer;
+	changed.rsp = LENT_SP(stack, original);
+	set_registers(tid, &changed);
+	return result;
+}
+
+/* Step 2. */
+static int run_region(const struct borrow *borrow, uint32_t tid, struct user_regs_struct *registers,
+                      const struct payload_constants *constants, struct error *error)
+{
+	const uint64_t region = borrow->places.region;
+
+	if (!fill_region(borrow, constants))
+		return error_set(error, -EIO, "its memory cannot be written to: %s", strerror(errno));
+	tell_step(borrow, INJECT_REGION_FILLED);
+	registers->orig_rax = ~0ULL;
+	registers->rip = region + ATTACH_CODE + (uint64_t)(payload_borrow - payload_start);
+	registers->rsp = region + ATTACH_STACK_END;
+	registers->rbx = region;
+	registers->rbp = 0;
+	registers->rax = 0;
+	if (set_registers(tid, registers))
+		return 0;
+	tell_step(borrow, INJECT_CODE_SET);
+	return 1;
+}
+
+/* True if the thread, which is stopped, is where it may be borrowed; fills in what that needs. */
+static bool is_safe(const struct borrow *borrow, const struct user_regs_struct *registers,
+                    const struct target_status *status, struct safe_return *back)
+{
+	const long number = (long)registers->orig_rax;
+	const uint64_t arguments[6] = {registers->rdi, registers->rsi, registers->rdx,
+	                               registers->r10, registers->r8,  registers->r9};
+
+	return safe_point_return(number, (int64_t)registers->rax, back) &&
+	       safe_point_waits(number, arguments,
+	                        number == 0 && target_fd_is_pipe(borrow->pid, arguments[0])) &&
+	       in_c_library(borrow, registers->rip) && follows_syscall(borrow, registers->rip) &&
+	       !status->shadow_stack && registers->fs_base && !may_be_in_handler(borrow, registers->rsp);
 }
 
 /* With the thread stopped. Returns as borrow_thread does. */
@@ -222,48 +402,40 @@ static int set_on_its_way(struct borrow *borrow, uint32_t tid, struct error *err
 	struct user_regs_struct registers, changed;
 	struct target_status status;
 	struct safe_return back;
-	uint64_t arguments[6], mask, all = ~(uint64_t)0;
-	int64_t result;
-	long number;
+	uint64_t mask, stack;
+	int result;
 
 	if (get_registers(tid, &registers) || (int64_t)registers.orig_rax < 0 ||
 	    ptrace(PTRACE_GETSIGMASK, tid, sizeof(mask), &mask) < 0 ||
 	    !target_status_read(borrow->pid, tid, &status) || (status.pending & ~mask))
 		return 0;
-	number = (long)registers.orig_rax;
-	result = (int64_t)registers.rax;
-	changed = registers;
-	changed.orig_rax = ~0ULL; /* the kernel's own restart is off */
-	if (safe_point_is_repeatable(number, result) && follows_syscall(borrow, registers.rip)) {
+	if (safe_point_is_repeatable((long)registers.orig_rax, (int64_t)registers.rax) &&
+	    follows_syscall(borrow, registers.rip)) {
 		/* It had gone into a call that our stop has ended: make the call again. */
-		changed.rax = (uint64_t)number;
+		changed = registers;
+		changed.rax = registers.orig_rax;
+		changed.orig_rax = ~0ULL;
 		changed.rip -= 2;
 		set_registers(tid, &changed);
 		return 0;
 	}
-	memcpy(arguments,
-	       (uint64_t[]){registers.rdi, registers.rsi, registers.rdx, registers.r10, registers.r8,
-	                    registers.r9},
-	       sizeof(arguments));
-	if (!safe_point_return(number, result, &back) ||
-	    !safe_point_waits(number, arguments,
-	                      number == 0 && target_fd_is_pipe(borrow->pid, arguments[0])) ||
-	    !in_c_library(borrow, registers.rip) || !follows_syscall(borrow, registers.rip) ||
-	    status.shadow_stack || !registers.fs_base || may_be_in_handler(borrow, registers.rsp))
+	if (!is_safe(borrow, &registers, &status, &back))
 		return 0;
-	fill_constants(&constants, &registers, &back, mask);
-	if (!write_payload(borrow, &constants))
-		return error_set(
-		    error, -EIO,
-		    "its code cannot be written to: %s (a security module, or proc_mem.force_override)",
-		    strerror(errno));
-	changed.rip = borrow->code + (uint64_t)(payload_borrow - payload_start);
-	changed.rax = 0;
-	/* From here on the payload takes care of itself, also if we die on the next line. */
-	if (set_registers(tid, &changed))
+	stack = lend_stack(borrow, tid, &registers, &back, mask);
+	if (!stack)
 		return 0;
-	ptrace(PTRACE_SETSIGMASK, tid, sizeof(all), &all);
-	return 1;
+	tell_step(borrow, INJECT_FRAMES_WRITTEN);
+	result = map_region(borrow, tid, &registers, stack, error);
+	if (result <= 0)
+		return result;
+	constants.restart = back.restart;
+	constants.mask = mask;
+	constants.rip_after = registers.rip;
+	constants.sp_original = LENT_SP(stack, original);
+	constants.sp_left = LENT_SP(stack, left);
+	constants.sp_unmap = LENT_SP(stack, unmap);
+	constants.restorer = borrow->places.restorer;
+	return run_region(borrow, tid, &registers, &constants, error);
 }
 
 static int seize_error(uint32_t tid, int number, struct error *error)
@@ -278,11 +450,13 @@ int borrow_thread(struct borrow *borrow, uint32_t tid, struct error *error)
 	uint64_t begin = clock_ns(CLOCK_MONOTONIC);
 	int status, result;
 
-	/* No options: above all not PTRACE_O_EXITKILL. */
-	if (ptrace(PTRACE_SEIZE, tid, NULL, NULL) < 0)
+	/* Above all not PTRACE_O_EXITKILL. */
+	if (ptrace(PTRACE_SEIZE, tid, NULL, (void *)(long)PTRACE_O_TRACESYSGOOD) < 0)
 		return seize_error(tid, errno, error);
+	tell_step(borrow, INJECT_SEIZED);
 	if (ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) < 0)
 		return error_set(error, -ESRCH, "thread %u has ended", tid);
+	tell_step(borrow, INJECT_INTERRUPTED);
 	result = wait_for_stop(tid, &status);
 	if (result == -ETIMEDOUT)
 		return error_set(error, -ETIMEDOUT, "it did not stop in time");
@@ -292,9 +466,14 @@ int borrow_thread(struct borrow *borrow, uint32_t tid, struct error *error)
 		ptrace(PTRACE_DETACH, tid, NULL, (void *)(long)WSTOPSIG(status));
 		return 0;
 	}
+	tell_step(borrow, INJECT_HELD);
 	result = WSTOPSIG(status) == SIGTRAP ? set_on_its_way(borrow, tid, error) : 0;
+	if (result == -ETIMEDOUT) /* it runs: nothing can be asked of it */
+		return error_set(error, result, "it got no CPU in time");
 	ptrace(PTRACE_DETACH, tid, NULL, NULL);
 	borrow->stopped_ns = clock_ns(CLOCK_MONOTONIC) - begin;
+	if (result == 1)
+		tell_step(borrow, INJECT_LET_GO);
 	return result;
 }
 

@@ -42,13 +42,6 @@ static void set_go(const struct conversation *conversation, uint32_t go)
 	write_at(conversation, ATTACH_AT_GO, &go, sizeof(go));
 }
 
-bool conversation_is_open(const struct conversation *conversation)
-{
-	struct attach_control control;
-
-	return read_control(conversation, &control);
-}
-
 static enum inject_reason tell_failure(const struct conversation *conversation,
                                        const struct attach_control *control, struct error *error)
 {
@@ -197,7 +190,8 @@ static bool hand_over(struct conversation *conversation, const struct inject_opt
 	return true;
 }
 
-uint32_t conversation_thread(uint32_t pid, uint32_t inner)
+/* Id of thread `inner` as we see it, 0 if it has gone. */
+static uint32_t conversation_thread(uint32_t pid, uint32_t inner)
 {
 	struct target_threads threads;
 	uint32_t found = 0;
@@ -291,6 +285,12 @@ static enum inject_reason open_both(struct conversation *conversation, const str
 	return INJECT_FAILED_REASON;
 }
 
+static void tell_step(const struct inject_options *options, enum inject_step step)
+{
+	if (options->step)
+		options->step(options->context, step);
+}
+
 enum inject_reason conversation_hold(struct conversation *conversation, const struct inject_options *options,
                                      struct error *error)
 {
@@ -303,17 +303,18 @@ enum inject_reason conversation_hold(struct conversation *conversation, const st
 	reason = wait_for(conversation, ATTACH_WAITING, start_by, &control, error);
 	if (reason != INJECT_OK)
 		return reason;
-	conversation->link_tid = control.link_tid;
-	conversation->work_tid = control.work_tid;
+	tell_step(options, INJECT_ANSWERED);
 	if (!hand_over(conversation, options, &control))
 		return tell_silence(conversation, control.state, error);
+	tell_step(options, INJECT_HANDED_OVER);
 	reason = wait_for(conversation, ATTACH_RING, conversation->deadline_ns, &control, error);
 	if (reason != INJECT_OK)
 		return reason;
+	tell_step(options, INJECT_RING_MADE);
 	reason = open_both(conversation, &control, options->ring_bytes, error);
 	if (reason != INJECT_OK)
 		return reason;
+	tell_step(options, INJECT_RING_OPEN);
 	set_go(conversation, ATTACH_GO_OPEN);
-	reason = wait_for(conversation, ATTACH_OPEN, conversation->deadline_ns, &control, error);
-	return reason;
+	return wait_for(conversation, ATTACH_OPEN, conversation->deadline_ns, &control, error);
 }

@@ -16,23 +16,16 @@ struct conversation {
 	uint32_t pid;
 	int memory;
 	uint64_t region, region_bytes;
-	uint64_t bridge;             /* address of one that is loaded already, 0 none */
-	uint64_t deadline_ns;        /* CLOCK_MONOTONIC */
-	const bool *cancelled;       /* atomic: give up */
-	uint64_t loaded_ns;          /* when it said that the library was there */
-	uint64_t borrowed_ns;        /* when the borrowed thread was back */
-	uint32_t link_tid, work_tid; /* as the target sees them */
+	uint64_t bridge;       /* address of one that is loaded already, 0 none */
+	uint64_t deadline_ns;  /* CLOCK_MONOTONIC */
+	const bool *cancelled; /* atomic: give up */
+	uint64_t loaded_ns;    /* when it said that the library was there */
+	uint64_t borrowed_ns;  /* when the borrowed thread was back */
 	int ring, pipe;
 };
 
 /* Goes through all states. INJECT_OK: ring and pipe are open. Otherwise with `error`. */
 enum inject_reason conversation_hold(struct conversation *conversation, const struct inject_options *options,
                                      struct error *error);
-
-/* True if the region is still mapped. */
-bool conversation_is_open(const struct conversation *conversation);
-
-/* Id of thread `inner` as we see it, 0 if it has gone. */
-uint32_t conversation_thread(uint32_t pid, uint32_t inner);
 
 #endif

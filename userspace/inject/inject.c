@@ -11,9 +11,6 @@
 #include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
-#ifdef __x86_64__
-#include <cpuid.h>
-#endif
 
 #include "base/clock.h"
 #include "inject/borrow.h"
@@ -23,7 +20,6 @@
 #define DEFAULT_TIMEOUT_MS 15000
 #define SAFE_POINT_SHARE   3 /* a third of the time is for finding a thread */
 #define ROUND_NS           5000000
-#define CLEAN_TIMEOUT_NS   1000000000ULL
 #define PAGE               4096u
 
 struct inject {
@@ -41,7 +37,6 @@ struct inject {
 	struct target_maps maps;
 	struct c_library library;
 	struct borrow borrow;
-	uint32_t borrowed; /* thread, 0 none */
 	struct conversation conversation;
 };
 
@@ -49,26 +44,6 @@ static enum inject_reason set_reason(struct inject *inject, enum inject_reason r
 {
 	error_set(&inject->error, -ECANCELED, "%s", text);
 	return reason;
-}
-
-static size_t payload_bytes(void)
-{
-	return (size_t)(payload_constants - payload_start) + sizeof(struct payload_constants);
-}
-
-/* True if the state of this CPU's registers fits where the payload saves it. */
-static bool cpu_state_fits(void)
-{
-#ifdef __x86_64__
-	unsigned int a, b, c, d;
-
-	if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE) ||
-	    !__get_cpuid_count(0xd, 0, &a, &b, &c, &d))
-		return false;
-	return b <= ATTACH_CPU_STATE_BYTES;
-#else
-	return false;
-#endif
 }
 
 static enum inject_reason find_places(struct inject *inject)
@@ -85,8 +60,6 @@ static enum inject_reason find_places(struct inject *inject)
 	reason = places_c_library(&inject->maps, inject->memory, &inject->library, &inject->error);
 	if (reason != INJECT_OK)
 		return reason;
-	if (!cpu_state_fits())
-		return set_reason(inject, INJECT_ARCHITECTURE, "the state of this CPU is larger than known");
 	conversation->pid = options->pid;
 	conversation->memory = inject->memory;
 	conversation->cancelled = &inject->cancelled;
@@ -99,12 +72,16 @@ static enum inject_reason find_places(struct inject *inject)
 	    .memory = inject->memory,
 	    .maps = &inject->maps,
 	    .calls = &inject->library.calls,
-	    .code = places_unused_code(&inject->maps, inject->memory, &inject->library, payload_bytes()),
+	    .places = {.call = inject->library.call,
+	               .restorer = inject->library.restorer,
+	               .region = conversation->region,
+	               .region_bytes = conversation->region_bytes},
+	    .patience_ms = options->patience_ms,
+	    .step = options->step,
+	    .context = options->context,
 	};
-	if (!conversation->region || !inject->borrow.code)
-		return set_reason(inject, INJECT_NO_ROOM, "there is no room in its memory for the way in");
-	inject->library.calls.region = conversation->region;
-	inject->library.calls.region_bytes = conversation->region_bytes;
+	if (!conversation->region)
+		return set_reason(inject, INJECT_NO_ROOM, "there are no free addresses in it");
 	inject->borrow.c_library[0].device = inject->library.library->device;
 	inject->borrow.c_library[0].inode = inject->library.library->inode;
 	if (inject->library.threads) {
@@ -125,8 +102,6 @@ static int borrow_rank(struct inject *inject, const struct target_threads *threa
 			continue;
 		inject->times.attempts++;
 		result = borrow_thread(&inject->borrow, threads->items[i], &inject->error);
-		if (result == 1)
-			inject->borrowed = threads->items[i];
 		if (result && result != -ESRCH)
 			return result;
 	}
@@ -153,6 +128,8 @@ static enum inject_reason borrow_one(struct inject *inject, uint64_t deadline_ns
 			return INJECT_OK;
 		if (result == -ETIMEDOUT)
 			return INJECT_TIMEOUT;
+		if (result == -ENOMEM || result == -EACCES)
+			return INJECT_NO_ROOM;
 		if (result < 0)
 			return INJECT_NOT_PERMITTED;
 		nanosleep(&round, NULL);
@@ -211,6 +188,8 @@ int inject_start(struct inject **out, const struct inject_options *options, stru
 	inject->options = *options;
 	if (!inject->options.timeout_ms)
 		inject->options.timeout_ms = DEFAULT_TIMEOUT_MS;
+	if (!inject->options.patience_ms)
+		inject->options.patience_ms = ATTACH_PATIENCE_MS;
 	inject->memory = inject->conversation.ring = inject->conversation.pipe = -1;
 	inject->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (inject->event < 0) {
@@ -264,47 +243,6 @@ int inject_take(struct inject *inject, int *ring, int *pipe)
 	return 0;
 }
 
-/* ---- leaving nothing behind ---- */
-
-/* True if no thread can be in the payload, or come back to it. */
-static bool payload_is_left(const struct inject *inject)
-{
-	uint64_t code = inject->borrow.code;
-	const struct conversation *conversation = &inject->conversation;
-	struct target_wait wait;
-
-	if (!inject->borrowed)
-		return true;
-	if (conversation_is_open(conversation) ||
-	    (conversation->link_tid && conversation_thread(inject->options.pid, conversation->link_tid)) ||
-	    (conversation->work_tid && conversation_thread(inject->options.pid, conversation->work_tid)))
-		return false;
-	/* A thread that runs may be anywhere. */
-	return target_wait_read(inject->options.pid, inject->borrowed, &wait) &&
-	       (wait.pc < code || wait.pc >= code + payload_bytes());
-}
-
-static void clear_code(struct inject *inject)
-{
-	static const unsigned char zero[PAGE];
-	const struct timespec step = {.tv_nsec = 1000000};
-	uint64_t deadline = clock_ns(CLOCK_MONOTONIC) + CLEAN_TIMEOUT_NS;
-
-	if (!inject->borrow.written || payload_bytes() > sizeof(zero))
-		return;
-	while (!payload_is_left(inject)) {
-		unsigned char byte;
-
-		if (pread(inject->memory, &byte, 1, (off_t)inject->borrow.code) != 1)
-			return; /* the process has gone */
-		if (clock_ns(CLOCK_MONOTONIC) > deadline)
-			return; /* it stays: nothing will run it again */
-		nanosleep(&step, NULL);
-	}
-	if (pwrite(inject->memory, zero, payload_bytes(), (off_t)inject->borrow.code) < 0)
-		return;
-}
-
 void inject_close(struct inject *inject)
 {
 	if (!inject)
@@ -317,10 +255,8 @@ void inject_close(struct inject *inject)
 		if (inject->conversation.pipe >= 0)
 			close(inject->conversation.pipe);
 	}
-	if (inject->memory >= 0) {
-		clear_code(inject);
+	if (inject->memory >= 0)
 		close(inject->memory);
-	}
 	array_free(&inject->maps);
 	close(inject->event);
 	free(inject);

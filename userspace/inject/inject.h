@@ -31,7 +31,7 @@ enum inject_reason {
 	INJECT_NO_LIBC,       /* no glibc is mapped: statically linked, or musl */
 	INJECT_SECCOMP,       /* a seccomp filter would refuse, or kill for, what the bridge does */
 	INJECT_SHADOW_STACK,  /* the CPU's shadow stack is on */
-	INJECT_NO_ROOM,       /* no unused bytes in its code, or no free addresses */
+	INJECT_NO_ROOM,       /* it got no memory that can be run, or there are no free addresses */
 	INJECT_NO_SAFE_POINT, /* in the time given no thread was where it can be borrowed */
 	INJECT_TIMEOUT,       /* the target did not go on (its loader is busy, it gets no CPU) */
 	INJECT_LOAD,          /* its C library did not load the bridge */
@@ -49,6 +49,26 @@ const char *inject_reason_code(enum inject_reason reason);
  */
 enum inject_reason inject_check(uint32_t pid, struct error *error);
 
+/* What has just been done to the target, in this order. */
+enum inject_step {
+	INJECT_SEIZED,
+	INJECT_INTERRUPTED,     /* told to stop, perhaps not stopped */
+	INJECT_HELD,            /* stopped */
+	INJECT_FRAMES_WRITTEN,  /* below its stack */
+	INJECT_CALL_SET,        /* it will map the region, unmap it, and go back */
+	INJECT_SIGNALS_BLOCKED, /* its signals wait */
+	INJECT_CALL_ENTERED,
+	INJECT_REGION_MAPPED,
+	INJECT_REGION_FILLED,
+	INJECT_CODE_SET, /* it will run what is in the region, and go back */
+	INJECT_LET_GO,
+	INJECT_ANSWERED, /* the bridge's thread waits for the library */
+	INJECT_HANDED_OVER,
+	INJECT_RING_MADE, /* its descriptors can be opened */
+	INJECT_RING_OPEN,
+	INJECT_STEPS,
+};
+
 struct inject_options {
 	uint32_t pid; /* as we see it */
 	/* The library (bridge_blob_start … bridge_blob_end); must stay until inject_close. */
@@ -56,7 +76,12 @@ struct inject_options {
 	size_t bridge_bytes;
 	uint64_t ring_bytes; /* a power of two, at least a page */
 	uint32_t flush_period_ms;
-	uint32_t timeout_ms; /* for all of it; 0: default (15 s) */
+	uint32_t timeout_ms;  /* for all of it; 0: default (15 s) */
+	uint32_t patience_ms; /* how long the target waits for us at each step; 0: default (5 s) */
+	/* Called on a thread of its own after each step; for tests, which end the collector there. May be
+	 * NULL. */
+	void (*step)(void *context, enum inject_step step);
+	void *context;
 };
 
 enum inject_state {
@@ -96,8 +121,7 @@ void inject_times(const struct inject *inject, struct inject_times *times);
 int inject_take(struct inject *inject, int *ring, int *pipe);
 
 /*
- * Frees everything. Waits for work in progress (bounded by the time-out), and takes our bytes out of the
- * target's code if nothing can run them any more: call it after the bridge has left. NULL is allowed.
+ * Frees everything. Waits for work in progress (bounded by the time-out). NULL is allowed.
  */
 void inject_close(struct inject *inject);
 

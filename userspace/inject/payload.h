@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The instructions that are lent to the target (payload_x86_64.S), and the constants that follow them. They
- * are written into bytes of the target's code that nothing uses, and only ever read there.
+ * lie in the region (cupti_bridge/attach.h), which is mapped for them and unmapped after them; no code of the
+ * program is ever written to.
  *
- * payload_borrow runs on a thread of the target that waits in a system call, in its place: it makes the
- * region (cupti_bridge/attach.h), has the C library start a thread at payload_worker, and puts the thread
- * back into its system call by itself. Whoever traces need not be there any more.
+ * payload_borrow runs on a thread of the target that waits in a system call, in its place: it has the C
+ * library start a thread at payload_worker, and leaves through the frames below the thread's stack
+ * (lent_stack.h), which put it back into its system call. Whoever traces need not be there any more.
  */
 #ifndef WHYIDLE_INJECT_PAYLOAD_H
 #define WHYIDLE_INJECT_PAYLOAD_H
@@ -16,35 +17,23 @@
 #define PAYLOAD_RESTART_NEVER   2 /* it fails with EINTR */
 
 /* Offsets of struct payload_constants. */
-#define PAYLOAD_AT_RBX            0
-#define PAYLOAD_AT_RBP            8
-#define PAYLOAD_AT_R12            16
-#define PAYLOAD_AT_R13            24
-#define PAYLOAD_AT_R14            32
-#define PAYLOAD_AT_R15            40
-#define PAYLOAD_AT_RDI            48
-#define PAYLOAD_AT_RSI            56
-#define PAYLOAD_AT_RDX            64
-#define PAYLOAD_AT_R8             72
-#define PAYLOAD_AT_R9             80
-#define PAYLOAD_AT_R10            88
-#define PAYLOAD_AT_RSP            96
-#define PAYLOAD_AT_FLAGS          104
-#define PAYLOAD_AT_RAX            112
-#define PAYLOAD_AT_RIP            120
-#define PAYLOAD_AT_RIP_AFTER      128
-#define PAYLOAD_AT_MASK           136
-#define PAYLOAD_AT_REGION         144
-#define PAYLOAD_AT_REGION_BYTES   152
-#define PAYLOAD_AT_RESTART        160
-#define PAYLOAD_AT_PTHREAD_CREATE 168
-#define PAYLOAD_AT_PTHREAD_DETACH 176
-#define PAYLOAD_AT_PTHREAD_SELF   184
-#define PAYLOAD_AT_ERRNO          192
-#define PAYLOAD_AT_DLOPEN         200
-#define PAYLOAD_AT_DLSYM          208
-#define PAYLOAD_AT_DLERROR        216
-#define PAYLOAD_CONSTANTS_BYTES   224
+#define PAYLOAD_AT_RESTART        0
+#define PAYLOAD_AT_MASK           8
+#define PAYLOAD_AT_RIP_AFTER      16
+#define PAYLOAD_AT_SP_ORIGINAL    24
+#define PAYLOAD_AT_SP_LEFT        32
+#define PAYLOAD_AT_SP_UNMAP       40
+#define PAYLOAD_AT_RESTORER       48
+#define PAYLOAD_AT_PTHREAD_CREATE 56
+#define PAYLOAD_AT_PTHREAD_DETACH 64
+#define PAYLOAD_AT_PTHREAD_SELF   72
+#define PAYLOAD_AT_PTHREAD_JOIN   80
+#define PAYLOAD_AT_ERRNO          88
+#define PAYLOAD_AT_MUNMAP         96
+#define PAYLOAD_AT_DLOPEN         104
+#define PAYLOAD_AT_DLSYM          112
+#define PAYLOAD_AT_DLERROR        120
+#define PAYLOAD_CONSTANTS_BYTES   128
 
 #ifndef __ASSEMBLER__
 
@@ -52,20 +41,19 @@
 #include <stdint.h>
 
 struct payload_constants {
-	/* the borrowed thread's registers, as it shall have them again */
-	uint64_t rbx, rbp, r12, r13, r14, r15, rdi, rsi, rdx, r8, r9, r10, rsp, flags;
-	uint64_t rax, rip;  /* at the system call that is restarted: its number, its address */
-	uint64_t rip_after; /* behind it, where it would have returned to with EINTR */
-	uint64_t mask;      /* signals that it blocks */
-	uint64_t region, region_bytes;
-	uint64_t restart; /* PAYLOAD_RESTART_… */
+	uint64_t restart;   /* PAYLOAD_RESTART_… */
+	uint64_t mask;      /* signals that the borrowed thread blocks */
+	uint64_t rip_after; /* where its system call returns to */
+	/* stack pointers for rt_sigreturn, which is at `restorer` */
+	uint64_t sp_original, sp_left, sp_unmap;
+	uint64_t restorer;
 	/* addresses in the target's C library */
-	uint64_t pthread_create, pthread_detach, pthread_self, errno_location, dlopen, dlsym, dlerror;
+	uint64_t pthread_create, pthread_detach, pthread_self, pthread_join, errno_location, munmap, dlopen,
+	    dlsym, dlerror;
 };
 
-_Static_assert(offsetof(struct payload_constants, rax) == PAYLOAD_AT_RAX, "rax");
-_Static_assert(offsetof(struct payload_constants, rsp) == PAYLOAD_AT_RSP, "rsp");
-_Static_assert(offsetof(struct payload_constants, region) == PAYLOAD_AT_REGION, "region");
+_Static_assert(offsetof(struct payload_constants, restorer) == PAYLOAD_AT_RESTORER, "restorer");
+_Static_assert(offsetof(struct payload_constants, munmap) == PAYLOAD_AT_MUNMAP, "munmap");
 _Static_assert(offsetof(struct payload_constants, dlerror) == PAYLOAD_AT_DLERROR, "dlerror");
 _Static_assert(sizeof(struct payload_constants) == PAYLOAD_CONSTANTS_BYTES, "constants");
 

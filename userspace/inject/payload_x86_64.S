@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Lent to the target: payload.h. Position independent; it writes nowhere but into its region, whose control
- * page is in rbx. x86-64 only; elsewhere the symbols are there and empty.
+ * page is in rbx, and into the frames below the borrowed thread's stack. x86-64 only; elsewhere the symbols are there and empty.
  */
 #include "cupti_bridge/attach.h"
+#include "userspace/inject/lent_stack.h"
 #include "userspace/inject/payload.h"
 
 	.section .rodata
@@ -16,10 +17,8 @@ payload_start:
 #define FIELD(name) ATTACH_AT_##name(%rbx)
 
 #define NR_WRITE 1
-#define NR_MMAP 9
-#define NR_MUNMAP 11
+#define NR_MPROTECT 10
 #define NR_SIGACTION 13
-#define NR_SIGPROCMASK 14
 #define NR_MADVISE 28
 #define NR_DUP2 33
 #define NR_NANOSLEEP 35
@@ -30,12 +29,10 @@ payload_start:
 #define NR_MEMFD_CREATE 319
 #define NR_CLOSE_RANGE 436
 
-#define SIG_BLOCK 0
-#define SIG_SETMASK 2
 #define SA_RESTART 0x10000000
 #define EINTR 4
 #define PROT_READ_WRITE 3
-#define MAP_FLAGS 0x104022 /* PRIVATE | ANONYMOUS | NORESERVE | FIXED_NOREPLACE */
+#define PROT_READ_EXEC 5
 #define MADV_DONTFORK 10
 #define FUTEX_WAIT_PRIVATE 128
 #define FUTEX_WAKE_PRIVATE 129
@@ -43,52 +40,40 @@ payload_start:
 #define RTLD_NOW 2
 
 /*
- * On the borrowed thread. Nothing is saved: all that has to be as before is in the constants. Every register
- * is free for use, the stack is not touched.
+ * On the borrowed thread, with the control page in rbx, a stack in the region, and all signals blocked. What
+ * has to be as before is in the frames. Every register is free for use.
  */
 payload_borrow:
-	/* No signals from here on. (The tracer has blocked them already, if it lived long enough.) */
-	mov	$NR_SIGPROCMASK, %eax
-	xor	%edi, %edi
-	lea	all_signals(%rip), %rsi
-	xor	%edx, %edx
-	mov	$8, %r10d
-	syscall
 	cld
-	xor	%r12d, %r12d		/* 1: the system call shall fail with EINTR */
-
-	/* The region, at the address that the collector knows, or not at all. */
-	mov	$NR_MMAP, %eax
-	mov	CONSTANT(REGION), %rdi
-	mov	CONSTANT(REGION_BYTES), %rsi
+	/* Memory that can be written and run is needed for the moment only in which it was filled. */
+	mov	$NR_MPROTECT, %eax
+	mov	%rbx, %rdi
+	mov	$ATTACH_CODE, %esi
 	mov	$PROT_READ_WRITE, %edx
-	mov	$MAP_FLAGS, %r10d
-	mov	$-1, %r8
-	xor	%r9d, %r9d
 	syscall
-	cmp	CONSTANT(REGION), %rax
-	jne	go_back
-	mov	%rax, %rbx
+	mov	$NR_MPROTECT, %eax
+	lea	ATTACH_CODE(%rbx), %rdi
+	mov	$ATTACH_CODE_BYTES, %esi
+	mov	$PROT_READ_EXEC, %edx
+	syscall
+	mov	$NR_MPROTECT, %eax
+	lea	ATTACH_CODE + ATTACH_CODE_BYTES(%rbx), %rdi
+	mov	FIELD(BYTES), %rsi
+	sub	$ATTACH_CODE + ATTACH_CODE_BYTES, %rsi
+	mov	$PROT_READ_WRITE, %edx
+	syscall
 	mov	$NR_MADVISE, %eax	/* forked children shall not have it */
 	mov	%rbx, %rdi
-	mov	CONSTANT(REGION_BYTES), %rsi
+	mov	FIELD(BYTES), %rsi
 	mov	$MADV_DONTFORK, %edx
 	syscall
-	mov	CONSTANT(REGION_BYTES), %rax
-	mov	%rax, FIELD(BYTES)
-	movl	$2, FIELD(USERS)	/* this thread and the worker */
 	movl	$ATTACH_STARTED, FIELD(STATE)
 
-	/* What C functions may change: the state of the vector units, and errno. */
-	lea	ATTACH_STACK_END(%rbx), %rsp
-	xor	%ebp, %ebp
-	mov	$-1, %eax
-	mov	$-1, %edx
-	xsave64	ATTACH_CPU_STATE(%rbx)
+	/* What C functions may change, but for the registers: errno. */
 	call	*CONSTANT(ERRNO)
 	mov	%rax, %r14
 	mov	(%r14), %r15d
-
+	mov	CONSTANT(SP_LEFT), %r12
 	lea	FIELD(THREAD), %rdi
 	xor	%esi, %esi
 	lea	payload_worker(%rip), %rdx
@@ -98,15 +83,12 @@ payload_borrow:
 	jz	1f
 	mov	%eax, FIELD(ERROR)
 	movl	$ATTACH_FAILED_THREAD, FIELD(STATE)
-	lock decl FIELD(USERS)
+	mov	CONSTANT(SP_UNMAP), %r12	/* nobody else will */
 1:	mov	%r15d, (%r14)
-	mov	$-1, %eax
-	mov	$-1, %edx
-	xrstor64 ATTACH_CPU_STATE(%rbx)
 
 	/* Signals that came meanwhile, and are about to be handled: would they have ended the system call? */
 	cmpl	$PAYLOAD_RESTART_ALWAYS, CONSTANT(RESTART)
-	je	3f
+	je	4f
 	mov	$NR_SIGPENDING, %eax
 	lea	FIELD(SCRATCH), %rdi
 	mov	$8, %esi
@@ -115,7 +97,7 @@ payload_borrow:
 	not	%r13
 	and	FIELD(SCRATCH), %r13
 2:	test	%r13, %r13
-	jz	3f
+	jz	4f
 	bsf	%r13, %rdi
 	lea	-1(%r13), %rax
 	and	%rax, %r13
@@ -129,60 +111,25 @@ payload_borrow:
 	jnz	2b
 	cmpq	$1, FIELD(SCRATCH)	/* SIG_DFL, SIG_IGN: no handler */
 	jbe	2b
-	mov	$1, %r12d
 	cmpl	$PAYLOAD_RESTART_NEVER, CONSTANT(RESTART)
 	je	3f
 	testl	$SA_RESTART, ATTACH_AT_SCRATCH + 8(%rbx)
-	jz	3f
-	xor	%r12d, %r12d
-	jmp	2b
-3:
+	jnz	2b
+3:	mov	CONSTANT(SP_ORIGINAL), %rax	/* it returns, with EINTR */
+	movq	$-EINTR, LENT_FRAME_RAX - LENT_FRAME_SP(%rax)
+	mov	CONSTANT(RIP_AFTER), %rcx
+	mov	%rcx, LENT_FRAME_RIP - LENT_FRAME_SP(%rax)
+4:
 	movl	$1, FIELD(BORROWED)
-	lock decl FIELD(USERS)
-	jnz	go_back
-	mov	$NR_MUNMAP, %eax
-	mov	%rbx, %rdi
-	mov	CONSTANT(REGION_BYTES), %rsi
-	syscall
+	mov	CONSTANT(RESTORER), %rax
+	mov	%r12, %rsp
+	jmp	*%rax
 
-go_back:
-	mov	$NR_SIGPROCMASK, %eax
-	mov	$SIG_SETMASK, %edi
-	lea	CONSTANT(MASK), %rsi
-	xor	%edx, %edx
-	mov	$8, %r10d
-	syscall
-	mov	CONSTANT(RSP), %rsp
-	lea	-128(%rsp), %rsp	/* the red zone */
-	mov	CONSTANT(RBX), %rbx
-	mov	CONSTANT(RBP), %rbp
-	mov	CONSTANT(R13), %r13
-	mov	CONSTANT(R14), %r14
-	mov	CONSTANT(R15), %r15
-	mov	CONSTANT(RDI), %rdi
-	mov	CONSTANT(RSI), %rsi
-	mov	CONSTANT(RDX), %rdx
-	mov	CONSTANT(R8), %r8
-	mov	CONSTANT(R9), %r9
-	mov	CONSTANT(R10), %r10
-	mov	CONSTANT(FLAGS), %r11
-	mov	CONSTANT(RIP_AFTER), %rcx	/* as behind a system call */
-	test	%r12d, %r12d
-	mov	CONSTANT(R12), %r12
-	jnz	interrupted
-	push	%r11
-	popfq
-	lea	128(%rsp), %rsp
-	mov	CONSTANT(RAX), %rax
-	jmp	*CONSTANT(RIP)
-interrupted:
-	push	%r11
-	popfq
-	lea	128(%rsp), %rsp
-	mov	$-EINTR, %rax
-	jmp	*CONSTANT(RIP_AFTER)
-
-/* The first thread of the bridge: starts the second, waits for the library, and works in it. */
+/*
+ * The first thread of the bridge: starts the second, waits for the library, works in it, and unmaps the
+ * region in the end. That is safe once the second thread has ended (the C library has that from the kernel)
+ * and the borrowed thread is out of the region (the kernel has written `left`).
+ */
 payload_worker:
 	push	%rbx
 	mov	%rdi, %rbx
@@ -190,19 +137,17 @@ payload_worker:
 	mov	$NR_GETTID, %eax
 	syscall
 	mov	%eax, FIELD(WORK_TID)
-	lock incl FIELD(USERS)
-	lea	FIELD(THREAD), %rdi
+	lea	FIELD(LINK_THREAD), %rdi
 	xor	%esi, %esi
 	lea	payload_link(%rip), %rdx
 	mov	%rbx, %rcx
 	call	*CONSTANT(PTHREAD_CREATE)
 	test	%eax, %eax
 	jz	1f
-	lock decl FIELD(USERS)
 	mov	%eax, FIELD(ERROR)
 	movl	$ATTACH_FAILED_THREAD, FIELD(STATE)
 	call	linger
-	jmp	leave
+	jmp	4f
 1:	mov	FIELD(STATE), %edx
 	cmp	$ATTACH_LOADED, %edx
 	jae	2f
@@ -213,21 +158,24 @@ payload_worker:
 	syscall
 	jmp	1b
 2:	cmp	$ATTACH_FAILED, %edx
-	jae	leave
+	jae	3f
 	mov	%rbx, %rdi
 	call	*FIELD(WORK_ENTRY)
-
-/* Both threads: leaves the region, which the last one unmaps, and ends the thread. */
-leave:
-	mov	FIELD(BYTES), %rsi
-	lock decl FIELD(USERS)
-	jnz	1f
-	mov	$NR_MUNMAP, %eax
-	mov	%rbx, %rdi
+3:	mov	FIELD(LINK_THREAD), %rdi
+	xor	%esi, %esi
+	call	*CONSTANT(PTHREAD_JOIN)
+4:	cmpq	$0, FIELD(LEFT)
+	jne	5f
+	mov	$NR_NANOSLEEP, %eax
+	lea	millisecond(%rip), %rdi
+	xor	%esi, %esi
 	syscall
-1:	xor	%eax, %eax
+	jmp	4b
+5:	mov	%rbx, %rdi
+	mov	FIELD(BYTES), %rsi
+	mov	CONSTANT(MUNMAP), %rax
 	pop	%rbx
-	ret
+	jmp	*%rax			/* munmap returns to where this thread ends */
 
 /* Called, with the stack as a function has it. */
 detach:
@@ -242,7 +190,6 @@ detach:
 payload_link:
 	push	%rbx
 	mov	%rdi, %rbx
-	call	detach
 	mov	$NR_CLOSE_RANGE, %eax
 	xor	%edi, %edi
 	mov	$-1, %esi
@@ -256,7 +203,8 @@ payload_link:
 	mov	%eax, FIELD(LINK_TID)
 	movl	$ATTACH_WAITING, FIELD(STATE)
 
-	movl	$ATTACH_PATIENCE_MS, ATTACH_AT_SCRATCH + 48(%rbx)
+	mov	FIELD(PATIENCE), %eax
+	mov	%eax, ATTACH_AT_SCRATCH + 48(%rbx)
 1:	cmpl	$0, FIELD(GO)
 	jne	2f
 	mov	$NR_NANOSLEEP, %eax
@@ -329,7 +277,7 @@ loaded:
 	call	wake
 	mov	%rbx, %rdi
 	call	*FIELD(LINK_ENTRY)
-	jmp	leave
+	jmp	end
 
 write_failed:
 	mov	$ATTACH_FAILED_WRITE, %edx
@@ -358,7 +306,10 @@ fail:
 	mov	%edx, FIELD(STATE)
 	call	wake
 	call	linger
-	jmp	leave
+end:
+	xor	%eax, %eax
+	pop	%rbx
+	ret
 
 /* A failure stays to be read for a while. */
 linger:
@@ -382,8 +333,6 @@ wake:
 	ret
 
 	.balign 8
-all_signals:
-	.quad	-1
 millisecond:
 	.quad	0, 1000000
 library_name:

@@ -4,15 +4,17 @@
 #include <elf.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "inject/elf_memory.h"
 
-#define PAGE       4096u
-#define DISTANCE   (64u << 20) /* from the next mapping: stacks, heaps and new mappings grow into that */
-#define LOWEST     0x10000000ULL
-#define HIGHEST    0x7fff00000000ULL
-#define CODE_ALIGN 64u
+#define PAGE     4096u
+#define DISTANCE (64u << 20) /* from the next mapping: stacks, heaps and new mappings grow into that */
+#define LOWEST   0x10000000ULL
+#define HIGHEST  0x7fff00000000ULL
+#define MAX_CODE (64u << 20)   /* bytes of a C library */
+#define SPREAD   (64ull << 30) /* bytes of a gap that are made use of */
 
 static bool read_process(void *context, uint64_t address, void *to, size_t size)
 {
@@ -51,6 +53,25 @@ static uint64_t find_function(const struct target_maps *maps, int memory, const 
 	return 0;
 }
 
+/* A call with what returns from it, and the end of every signal handler: every glibc has both. */
+static bool find_instructions(int memory, struct c_library *library)
+{
+	static const unsigned char call[] = {0x0f, 0x05, 0xc3};
+	static const unsigned char restorer[] = {0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05};
+	const struct target_mapping *code = library->library;
+	size_t size = (size_t)(code->end - code->start);
+	unsigned char *bytes = size <= MAX_CODE ? malloc(size) : NULL, *found;
+
+	if (bytes && read_process(&memory, code->start, bytes, size)) {
+		found = memmem(bytes, size, call, sizeof(call));
+		library->call = found ? code->start + (uint64_t)(found - bytes) : 0;
+		found = memmem(bytes, size, restorer, sizeof(restorer));
+		library->restorer = found ? code->start + (uint64_t)(found - bytes) : 0;
+	}
+	free(bytes);
+	return library->call && library->restorer;
+}
+
 enum inject_reason places_c_library(const struct target_maps *maps, int memory, struct c_library *library,
                                     struct error *error)
 {
@@ -68,6 +89,8 @@ enum inject_reason places_c_library(const struct target_maps *maps, int memory, 
 	    {threads, "pthread_create", &calls->pthread_create},
 	    {threads, "pthread_detach", &calls->pthread_detach},
 	    {threads, "pthread_self", &calls->pthread_self},
+	    {threads, "pthread_join", &calls->pthread_join},
+	    {c, "munmap", &calls->munmap},
 	    {c, "__errno_location", &calls->errno_location},
 	    {loading, "dlopen", &calls->dlopen},
 	    {loading, "dlsym", &calls->dlsym},
@@ -95,6 +118,10 @@ enum inject_reason places_c_library(const struct target_maps *maps, int memory, 
 		error_set(error, -1, "no %s was found in its C library", functions[i].name);
 		return INJECT_NO_LIBC;
 	}
+	if (!find_instructions(memory, library)) {
+		error_set(error, -1, "its C library lacks the instructions that are to be borrowed");
+		return INJECT_NO_LIBC;
+	}
 	return INJECT_OK;
 }
 
@@ -103,58 +130,22 @@ bool places_has_cuda(const struct target_maps *maps)
 	return find_code(maps, "libcuda.so") != NULL;
 }
 
-static bool is_zero(int memory, uint64_t address, size_t size)
-{
-	unsigned char bytes[PAGE];
-
-	if (size > sizeof(bytes) || pread(memory, bytes, size, (off_t)address) != (ssize_t)size)
-		return false;
-	for (size_t i = 0; i < size; i++)
-		if (bytes[i])
-			return false;
-	return true;
-}
-
-/* The unused end of one mapping of code, 0 if it is too small or not empty. */
-static uint64_t unused_end(const struct target_maps *maps, int memory, const struct target_mapping *code,
-                           size_t size)
-{
-	uint64_t base = target_maps_base(maps, code), at;
-	struct elf_memory elf;
-
-	if (!base || !code->inode || code->writable || code->shared ||
-	    !elf_memory_open(&elf, base, read_process, &memory) || elf.code_end <= code->start ||
-	    elf.code_end >= code->end)
-		return 0;
-	at = (elf.code_end + CODE_ALIGN - 1) & ~(uint64_t)(CODE_ALIGN - 1);
-	if (code->end - elf.code_end > PAGE || code->end < at || code->end - at < size)
-		return 0;
-	return is_zero(memory, elf.code_end, (size_t)(code->end - elf.code_end)) ? at : 0;
-}
-
-uint64_t places_unused_code(const struct target_maps *maps, int memory, const struct c_library *library,
-                            size_t size)
-{
-	uint64_t at = unused_end(maps, memory, library->library, size);
-
-	for (size_t i = 0; i < maps->count && !at; i++)
-		/* Not in what may be unloaded, or is not a library of the program's own namespace. */
-		if (maps->items[i].executable && has_prefix(maps->items[i].name, "lib"))
-			at = unused_end(maps, memory, &maps->items[i], size);
-	return at;
-}
-
 uint64_t places_free(const struct target_maps *maps, size_t size)
 {
 	for (size_t i = maps->count; i-- > 1;) {
 		const struct target_mapping *above = &maps->items[i], *below = &maps->items[i - 1];
-		uint64_t at;
+		uint64_t at, spare, offset = 0;
 
 		/* Stacks grow down. */
 		if (!strcmp(above->name, "[stack]") || above->start > HIGHEST || above->start < below->end ||
 		    above->start - below->end < 2ull * DISTANCE + size)
 			continue;
-		at = (above->start - DISTANCE - size) & ~(uint64_t)(PAGE - 1);
+		/* Anywhere in there, so that nobody else who looks for a place comes upon the same. */
+		spare = above->start - below->end - 2ull * DISTANCE - size;
+		if (getrandom(&offset, sizeof(offset), GRND_NONBLOCK) != sizeof(offset))
+			offset = 0;
+		offset %= (spare < SPREAD ? spare : SPREAD) + 1;
+		at = (above->start - DISTANCE - size - offset) & ~(uint64_t)(PAGE - 1);
 		if (at >= LOWEST)
 			return at;
 	}

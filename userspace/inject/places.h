@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Where in the target's memory things are or can be put: functions of its C library, unused bytes of code for
- * the payload, free addresses for the region, a bridge that is loaded already.
+ * Where in the target's memory things are or can be put: functions and instructions of its C library, free
+ * addresses for the region, a bridge that is loaded already.
  */
 #ifndef WHYIDLE_INJECT_PLACES_H
 #define WHYIDLE_INJECT_PLACES_H
@@ -19,6 +19,8 @@
 struct c_library {
 	const struct target_mapping *library, *threads; /* code of libc and, before 2.34, of libpthread */
 	struct payload_constants calls;                 /* the addresses in it */
+	uint64_t call;                                  /* of the bytes of "syscall; ret" in its code */
+	uint64_t restorer;                              /* of "mov $15, %rax; syscall": rt_sigreturn */
 };
 
 /* Finds glibc and the functions that are needed. Returns a reason, with `error`. */
@@ -28,14 +30,7 @@ enum inject_reason places_c_library(const struct target_maps *maps, int memory, 
 /* True if a mapping is one of the CUDA driver library. */
 bool places_has_cuda(const struct target_maps *maps);
 
-/*
- * Address of `size` bytes that lie behind the code of a library in its last page, and are zero: the file has
- * nothing there that is used. The C library comes first. 0 none.
- */
-uint64_t places_unused_code(const struct target_maps *maps, int memory, const struct c_library *library,
-                            size_t size);
-
-/* Free addresses for `size` bytes, far from what grows. 0 none. */
+/* Free addresses for `size` bytes, far from what grows, and different each time. 0 none. */
 uint64_t places_free(const struct target_maps *maps, size_t size);
 
 /*

@@ -10,7 +10,6 @@ enum {
 	NR_READ = 0,
 	NR_WRITE = 1,
 	NR_POLL = 7,
-	NR_NANOSLEEP = 35,
 	NR_ACCEPT = 43,
 	NR_SENDTO = 44,
 	NR_RECVFROM = 45,
@@ -23,7 +22,6 @@ enum {
 	NR_SIGTIMEDWAIT = 128,
 	NR_FUTEX = 202,
 	NR_IO_GETEVENTS = 208,
-	NR_RESTART_SYSCALL = 219,
 	NR_SEMTIMEDOP = 220,
 	NR_CLOCK_NANOSLEEP = 230,
 	NR_EPOLL_WAIT = 232,
@@ -46,16 +44,18 @@ enum {
 
 #define FUTEX_COMMAND     0x7f /* without FUTEX_PRIVATE_FLAG and FUTEX_CLOCK_REALTIME */
 #define FUTEX_WAIT_BITSET 9
+#define SLEEP_ABSOLUTE    1 /* TIMER_ABSTIME */
 
 bool safe_point_waits(long number, const uint64_t arguments[6], bool reads_pipe)
 {
 	switch (number) {
-	case NR_POLL:
-	case NR_NANOSLEEP:
-	case NR_CLOCK_NANOSLEEP:
 	case NR_WAIT4:
 	case NR_WAITID:
 		return true;
+	case NR_POLL: /* for any time */
+		return (int32_t)arguments[2] < 0;
+	case NR_CLOCK_NANOSLEEP: /* until a point in time */
+		return arguments[1] & SLEEP_ABSOLUTE;
 	case NR_PPOLL: /* with a signal mask of its own the thread's mask is not what it seems */
 		return arguments[3] == 0;
 	case NR_FUTEX:
@@ -84,9 +84,9 @@ bool safe_point_return(long number, int64_t result, struct safe_return *back)
 	case ERESTARTNOHAND:
 		back->restart = PAYLOAD_RESTART_NEVER;
 		return true;
-	case ERESTART_RESTARTBLOCK: /* goes on with what is left of its time */
+	case ERESTART_RESTARTBLOCK: /* what it keeps in the kernel is gone; those that wait know all by
+	                               themselves */
 		back->restart = PAYLOAD_RESTART_NEVER;
-		back->number = NR_RESTART_SYSCALL;
 		return true;
 	default:
 		return false;

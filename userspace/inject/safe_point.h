@@ -4,7 +4,9 @@
  *
  * A thread is borrowed only while it waits, in a system call that glibc makes neither in its memory allocator
  * nor in its loader: then it holds no lock that starting a thread needs. Those calls are also the ones that
- * the kernel restarts by itself after a stop, so that the program does not notice it.
+ * the kernel restarts by itself after a stop, so that the program does not notice it, and that can be made
+ * again with the arguments they have: with no time-out, or one that is a point in time. (Of a relative one,
+ * as in poll and nanosleep, only the kernel knows what is left, and rt_sigreturn makes it forget that.)
  */
 #ifndef WHYIDLE_INJECT_SAFE_POINT_H
 #define WHYIDLE_INJECT_SAFE_POINT_H

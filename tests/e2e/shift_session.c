@@ -135,6 +135,9 @@ int main(int argc, char **argv)
 		err = error_set(&copy.error, -EINVAL, "%s is not complete", argv[1]);
 	if (copy.writer && session_writer_close(copy.writer, err ? NULL : &copy.error))
 		err = -EIO;
+	/* What the drift was counted from. */
+	if (!err)
+		printf("%llu\n", (unsigned long long)copy.start_ns);
 	if (err)
 		fprintf(stderr, "shift_session: %s\n", copy.error.text);
 	for (size_t i = 0; i < copy.strings.count; i++)

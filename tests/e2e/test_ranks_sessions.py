@@ -295,20 +295,23 @@ def record_hosts(ctx, ranks, *arguments, **options):
     return Truth(folder, ranks)
 
 
-def shifted(ctx, rank, offset_ns, drift_ppm):
-    name = f"shifted{rank}.whyidle"
-    subprocess.run([ctx.build / "shift_session", ctx.path(f"host{rank}.whyidle"), ctx.path(name), str(offset_ns),
-                    str(drift_ppm)], check=True)
-    return ctx.path(name)
+class Shift:
+    """A session on another clock."""
 
+    def __init__(self, ctx, rank, offset_ns, drift_ppm):
+        self.offset_ns, self.drift, self.path = offset_ns, drift_ppm / 1e6, ctx.path(f"shifted{rank}.whyidle")
+        command = [ctx.build / "shift_session", ctx.path(f"host{rank}.whyidle"), self.path, str(offset_ns), str(drift_ppm)]
+        self.start_ns = int(subprocess.run(command, check=True, capture_output=True).stdout)
 
-def clock_error(member, truth, shift):
-    """How far the clock that was found is from the shift (offset, drift in ppm), beyond what the shift itself leaves open."""
-    clock, (offset, drift) = member["clock"], shift
-    # At the middle of the recording, where it matters: the shift began with each recording, some ms apart.
-    first, last = truth.kernels[member["rank"]][0]["start_ns"], truth.kernels[member["rank"]][-1]["end_ns"]
-    error = abs(clock["offset_ns"] + clock["drift_ppm"] * (last - first) / 2e6 - offset - drift * (last - first) / 2e6)
-    return max(0, error - abs(drift) * 1e-6 * 1_000 * MS)
+    def error_ns(self, member, truth):
+        """How far the report's common time is from the time before the shift: the most, over the rank's collectives."""
+        clock, worst = member["clock"], 0
+        for kernel in truth.kernels[member["rank"]]:
+            time = kernel["start_ns"]
+            read = time + self.offset_ns + int(self.drift * (time - self.start_ns))
+            common = read - clock["offset_ns"] - int(clock["drift_ppm"] / 1e6 * (read - member["window_start_ns"]))
+            worst = max(worst, abs(common - time))
+        return worst
 
 
 @limit(90)
@@ -323,16 +326,17 @@ def test_one_session_for_each_host(ctx):
         # They do share a clock.
         assert abs(member["clock"]["offset_ns"]) <= member["clock"]["error_ns"], member["clock"]
     clocks = [(0, 0), (-7_123_456_789, 35), (86_400_000_000_123, -60)]
-    inputs = [shifted(ctx, rank, *clock) for rank, clock in enumerate(clocks)]
+    shifts = [Shift(ctx, rank, *clock) for rank, clock in enumerate(clocks)]
+    inputs = [shift.path for shift in shifts]
     # In any order: a session says which rank it holds.
     apart = report_ranks(ctx, inputs[2], inputs[0], inputs[1])
     assert [member["input"] for member in apart["members"]] == [1, 2, 0], apart["members"]
     reference = apart["members"][0]["clock"]
     assert reference["collectives"] == 0, reference
-    for member, shift in zip(apart["members"][1:], clocks[1:]):
+    for member, shift in zip(apart["members"][1:], shifts[1:]):
         clock = member["clock"]
         assert clock["state"] == "shifted" and clock["error_ns"] <= 30_000, clock
-        assert clock_error(member, truth, shift) <= clock["error_ns"], clock
+        assert shift.error_ns(member, truth) <= clock["error_ns"], (clock, shift.error_ns(member, truth))
     for ranks in (same, apart):
         check_waits(ranks, truth)
         if truth.is_mostly_disturbed(1):

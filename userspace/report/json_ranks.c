@@ -61,6 +61,7 @@ static json_t *make_member(struct maker *maker, uint32_t index)
 	set(maker, object, "device", make_integer(member->device));
 	set(maker, object, "device_name", make_text(member->device_name));
 	set(maker, object, "pid", make_integer(member->pid));
+	set(maker, object, "window_start_ns", make_integer(member->window_start_ns));
 	set(maker, object, "window_ns", make_integer(member->window_end_ns - member->window_start_ns));
 	set(maker, object, "busy_ns", make_integer(member->busy_ns));
 	set(maker, object, "idle_ns", make_integer(member->idle_ns));

@@ -642,16 +642,28 @@ Test(ranks, collectives_missing_in_the_middle)
 	ranks_report_free(&report);
 }
 
+/* Takes in a session that holds all ranks, and solves. */
+static void solve_session(struct timeline *line, struct ranks_report *report)
+{
+	struct ranks_input input = {"s.whyidle", RANKS_NONE, 0, true};
+	struct ranks *ranks = ranks_new();
+	struct error error = {0};
+
+	cr_assert_eq(model_finish(&line->model, &error), 0);
+	cr_assert_eq(ranks_add(ranks, &line->model, &input, &error), 0);
+	cr_assert_eq(ranks_solve(ranks, report, &error), 0);
+	ranks_free(ranks);
+	timeline_end(line);
+	check(report);
+}
+
 /* Two processes on one GPU: one spins in its collective while the other has not come yet. */
 Test(ranks, two_processes_on_one_gpu)
 {
 	struct timeline line;
 	struct job job = {.ranks = 2};
 	struct author authors[2];
-	struct ranks *ranks = ranks_new();
-	struct ranks_input input = {"s.whyidle", RANKS_NONE, 0, true};
 	struct ranks_report report;
-	struct error error = {0};
 
 	timeline_begin(&line);
 	for (unsigned r = 0; r < 2; r++)
@@ -664,17 +676,12 @@ Test(ranks, two_processes_on_one_gpu)
 			arrival[r] = write_work(&authors[r], r ? PLANT_DISK : PLANT_NOTHING, &launch_ns[r]);
 		write_together(authors, 2, arrival, launch_ns, ALL_REDUCE, 20);
 	}
-	cr_assert_eq(model_finish(&line.model, &error), 0);
-	cr_assert_eq(ranks_add(ranks, &line.model, &input, &error), 0);
-	cr_assert_eq(ranks_solve(ranks, &report, &error), 0);
-	check(&report);
+	solve_session(&line, &report);
 	cr_assert_eq(report.members.count, 2);
 	cr_assert_eq(report.members.items[1].pid, MAIN_PID(1));
 	cr_assert_eq(report.slowest, 1);
 	cr_assert_eq(report.causes.items[0].code, CAUSE_WAIT_DISK);
 	ranks_report_free(&report);
-	ranks_free(ranks);
-	timeline_end(&line);
 }
 
 /* Takes in the models of the authors' timelines, one input each, and solves. */
@@ -725,6 +732,107 @@ Test(ranks, two_that_come_last_together)
 	cr_assert_eq(report.slowest, RANKS_NONE);
 	cr_assert_geq(report.undecided_ns, 40 * (PLANTED - 100 * US));
 	cr_assert_eq(report.groups.items[0].undecided, 40);
+	ranks_report_free(&report);
+}
+
+/* One rank waits for the disk, another sleeps for longer: the job would gain by the second alone, and only up
+ * to the first. */
+Test(ranks, only_the_slowest_rank_counts_for_the_job)
+{
+	enum { STEPS = 40 };
+	static struct timeline lines[3];
+	struct job job = {.ranks = 3};
+	struct author authors[3];
+	const struct ranks_cause *cause;
+	const struct ranks_path_cause *spent;
+	struct ranks_report report;
+	uint64_t other = 0;
+
+	random_state = 11;
+	for (unsigned r = 0; r < 3; r++) {
+		timeline_begin(&lines[r]);
+		begin_author(&authors[r], &lines[r], &job, r);
+	}
+	for (unsigned step = 0; step < STEPS; step++) {
+		uint64_t arrival[3], launch_ns[3];
+
+		/* Kept from beginning for twice as long. */
+		plant_host(&authors[2], PLANT_SLEEP, authors[2].free_ns, authors[2].free_ns + PLANTED);
+		authors[2].free_ns += PLANTED;
+		arrival[0] = write_work(&authors[0], PLANT_NOTHING, &launch_ns[0]);
+		arrival[1] = write_work(&authors[1], PLANT_DISK, &launch_ns[1]);
+		arrival[2] = write_work(&authors[2], PLANT_SLEEP, &launch_ns[2]);
+		write_together(authors, 3, arrival, launch_ns, ALL_REDUCE, STEPS);
+	}
+	solve_lines(lines, 3, &report);
+	cr_assert_eq(report.slowest, 2);
+	/* What the others wait: twice what is planted, and once. */
+	cr_assert_float_eq((double)report.charged_ns, 3.0 * STEPS * PLANTED, 0.05 * STEPS * PLANTED);
+	cr_assert_float_eq((double)report.delay_ns, 1.0 * STEPS * PLANTED, 0.05 * STEPS * PLANTED);
+	array_for_each (cause, &report.causes)
+		cr_assert(cause->root == 2 || cause->wait_ns < PLANTED, "%s of rank %u",
+		          cause_code_name(cause->code), cause->root);
+	array_for_each (spent, &report.path.causes)
+		other += spent->root == 2 ? 0 : spent->ns;
+	cr_assert_eq(other, 0);
+	cr_assert_eq(report.path.causes.items[0].code, CAUSE_WAIT_SLEEP);
+	ranks_report_free(&report);
+}
+
+/* Other load on the machine: times say nothing, but a step has as many kernels as the one before. */
+Test(ranks, steps_whose_times_are_noise)
+{
+	enum { STEPS = 60 };
+	static struct timeline lines[2];
+	struct job job = {.ranks = 2};
+	struct author authors[2];
+	struct ranks_report report;
+
+	random_state = 13;
+	for (unsigned r = 0; r < 2; r++) {
+		timeline_begin(&lines[r]);
+		begin_author(&authors[r], &lines[r], &job, r);
+	}
+	for (unsigned step = 0; step < STEPS; step++) {
+		uint64_t arrival[2], launch_ns[2], stall = (10 * US) << random_below(12);
+
+		for (unsigned r = 0; r < 2; r++) {
+			authors[r].free_ns += stall;
+			arrival[r] = write_work(&authors[r], PLANT_NOTHING, &launch_ns[r]);
+		}
+		write_together(authors, 2, arrival, launch_ns, ALL_REDUCE, STEPS);
+	}
+	solve_lines(lines, 2, &report);
+	cr_assert_eq(report.steps.count, STEPS);
+	for (size_t i = 0; i < STEPS; i++)
+		cr_assert_eq(report.steps.items[i].collectives, 1);
+	ranks_report_free(&report);
+}
+
+/* Two ranks whose collectives were not recorded: which of them the GPU's work is of cannot be told, so
+ * neither is said to be missing. */
+Test(ranks, two_processes_without_collectives)
+{
+	struct timeline line;
+	struct job job = {.ranks = 2};
+	struct author authors[2];
+	struct ranks_report report;
+
+	timeline_begin(&line);
+	for (unsigned r = 0; r < 2; r++) {
+		uint64_t launch_ns;
+		struct process *process;
+
+		begin_author(&authors[r], &line, &job, r);
+		authors[r].device = 0;
+		write_work(&authors[r], PLANT_NOTHING, &launch_ns);
+		process = &line.model.processes.items[line.model.threads.items[authors[r].thread].process];
+		process->rank = r;
+		process->world_size = 2;
+	}
+	solve_session(&line, &report);
+	cr_assert_eq(report.missing.count, 0);
+	cr_assert_eq(report.world_size, 0);
 	ranks_report_free(&report);
 }
 

@@ -170,7 +170,7 @@ def run_all(options):
         environment = dict(common, RANK=str(rank), LOCAL_RANK=str(rank))
         command = [sys.executable, os.path.abspath(__file__), *sys.argv[1:], "--rank", str(rank)]
         children.append(subprocess.Popen(command, env=environment))
-    return min(1, max(abs(child.wait()) for child in children))
+    return ranks_program.wait_for(children)
 
 
 def main():

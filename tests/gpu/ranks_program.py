@@ -35,8 +35,8 @@ CHECKPOINT_BYTES = 64 << 20
 PORTABLE_AND_MAPPED = 3
 
 PTX = b"""
-.version 6.0
-.target sm_70
+.version 6.3
+.target sm_75
 .address_size 64
 
 .visible .entry ncclDevKernel_AllReduce_Sum_f32_RING_LL(.param .u64 p_row, .param .u32 p_rank, .param .u32 p_ranks,
@@ -152,7 +152,7 @@ class Real(Gpu):
         self.call("cuModuleGetFunction", ctypes.byref(self.reduction), module, b"ncclDevKernel_AllReduce_Sum_f32_RING_LL")
         self.call("cuModuleGetFunction", ctypes.byref(self.train), module, b"train_kernel")
         size = self.shared_bytes(options)
-        with open(pathlib.Path(options.out) / "arrivals", "r+b") as file:
+        with open(self.shared(options.id), "r+b") as file:
             self.memory = mmap.mmap(file.fileno(), size)
         self.arrivals = (ctypes.c_uint64 * (options.ranks * (options.steps + 1))).from_buffer(self.memory)
         address, self.mapped = ctypes.c_void_p(ctypes.addressof(self.arrivals)), ctypes.c_uint64()
@@ -166,8 +166,17 @@ class Real(Gpu):
         return -(-8 * options.ranks * (options.steps + 1) // mmap.PAGESIZE) * mmap.PAGESIZE
 
     @staticmethod
-    def prepare(options):
-        (pathlib.Path(options.out) / "arrivals").write_bytes(bytes(Real.shared_bytes(options)))
+    def shared(name):
+        """In memory: the kernel does not pin pages of a file on a disk for a device."""
+        return pathlib.Path("/dev/shm" + name)
+
+    @staticmethod
+    def prepare(options, name):
+        Real.shared(name).write_bytes(bytes(Real.shared_bytes(options)))
+
+    @staticmethod
+    def clean_up(name):
+        Real.shared(name).unlink(missing_ok=True)
 
     def meet(self):
         """Ranks begin together, as after ncclCommInitRank."""
@@ -215,7 +224,11 @@ class Simulated(Gpu):
             raise RuntimeError(f"ncclCommInitRank: error {status}")
 
     @staticmethod
-    def prepare(_):
+    def prepare(_, name):
+        pass
+
+    @staticmethod
+    def clean_up(name):
         pass
 
     def compute(self, milliseconds):
@@ -323,18 +336,31 @@ def run_rank(options):
     (pathlib.Path(options.out) / f"rank-{options.rank}.json").write_text(json.dumps(said))
 
 
+def wait_for(children):
+    """1 if one of them failed; the others would wait for it and are ended."""
+    left, failed = {child.pid: child for child in children}, 0
+    while left:
+        pid, status = os.wait()
+        left.pop(pid, None)
+        if status:
+            failed = 1
+            for child in left.values():
+                child.kill()
+    return failed
+
+
 def run_all(options):
     """As torchrun does it: a program for each rank, told who it is by its environment."""
     pathlib.Path(options.out).mkdir(parents=True, exist_ok=True)
-    (Simulated if options.simulated else Real).prepare(options)
-    name, children = f"/whyidle-ranks-{os.getpid()}", []
+    kind, name, children = Simulated if options.simulated else Real, f"/whyidle-ranks-{os.getpid()}", []
+    kind.prepare(options, name)
     for rank in range(options.ranks):
         environment = dict(os.environ, RANK=str(rank), WORLD_SIZE=str(options.ranks))
         command = [sys.executable, os.path.abspath(__file__), *sys.argv[1:], "--rank", str(rank), "--id", name]
         children.append(subprocess.Popen(command, env=environment))
-    failed = max(abs(child.wait()) for child in children)
-    (pathlib.Path(options.out) / "arrivals").unlink(missing_ok=True)
-    return min(failed, 1)
+    failed = wait_for(children)
+    kind.clean_up(name)
+    return failed
 
 
 def main():

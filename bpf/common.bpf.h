@@ -173,6 +173,19 @@ static __always_inline __u32 visible_id(struct pid *pid, __u32 initial)
 	return initial | WIRE_ID_OUTSIDE;
 }
 
+/* The id in the innermost pid namespace of the task, 0 if that is the initial one. */
+static __always_inline __u32 innermost_tid(struct task_struct *task)
+{
+	struct pid *pid = task->thread_pid;
+	__u32 depth = BPF_CORE_READ(pid, level);
+	struct upid *id = (void *)pid + bpf_core_field_offset(struct pid, numbers);
+
+	if (!depth || depth > 32)
+		return 0;
+	id = (void *)id + (__u64)depth * bpf_core_type_size(struct upid);
+	return BPF_CORE_READ(id, nr);
+}
+
 static __always_inline __u32 task_tid(struct task_struct *task)
 {
 	if (!settings.pid_namespace || !task->pid)

@@ -225,6 +225,8 @@ struct wire_fork {
 	__u32 parent_tgid, parent_tid;
 	__u32 child_tgid,
 	    child_tid; /* child_tgid == parent_tgid: a thread; equal to the parent: tracked from now on */
+	__u32 namespace_tid; /* of the child in its innermost pid namespace, 0 if that is the initial one */
+	__u32 pad;
 	char comm[WIRE_COMM_LEN];
 };
 
@@ -293,7 +295,7 @@ _Static_assert(sizeof(struct wire_python_frame) == 16, "wire_python_frame");
 _Static_assert(sizeof(struct wire_file) == 1048, "wire_file");
 _Static_assert(sizeof(struct wire_python) == 56, "wire_python");
 _Static_assert(sizeof(struct wire_task) == 40, "wire_task");
-_Static_assert(sizeof(struct wire_fork) == 48, "wire_fork");
+_Static_assert(sizeof(struct wire_fork) == 56, "wire_fork");
 _Static_assert(sizeof(struct wire_exec) == 432, "wire_exec");
 _Static_assert(sizeof(struct wire_exit) == 40, "wire_exit");
 _Static_assert(sizeof(struct wire_call) == 56, "wire_call");

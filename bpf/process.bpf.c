@@ -66,6 +66,8 @@ int process_forked(__u64 *context)
 	record->parent_tid = task_tid(parent);
 	record->child_tgid = tgid;
 	record->child_tid = task_tid(child);
+	record->namespace_tid = innermost_tid(child);
+	record->pad = 0;
 	bpf_probe_read_kernel_str(record->comm, sizeof(record->comm), child->comm);
 	record_submit(record);
 	if (thread)

@@ -207,6 +207,8 @@ static __always_inline void guest_admit(struct task_struct *task, __s32 syscall,
 	record->time_ns = now;
 	record->parent_tgid = record->child_tgid = tgid;
 	record->parent_tid = record->child_tid = thread->tid;
+	record->namespace_tid = innermost_tid(task);
+	record->pad = 0;
 	bpf_probe_read_kernel_str(record->comm, sizeof(record->comm), task->comm);
 	record_submit(record);
 	thread->named = 1;

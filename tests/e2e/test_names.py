@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shutil
+import time
 
 from harness import ROOT, Skip, cause_key, limit, needs, says
 
@@ -225,6 +226,53 @@ def test_kernel_that_refuses_user_stacks(ctx):
     assert any("no user stacks" in line for line in report["degraded"]), report["degraded"]
     cause = report["gpus"][0]["causes"][0]
     assert cause_key(cause) == "wait.lock@launcher" and "stack" not in cause["detail"], cause
+
+
+POD = "0d3c1f4e-1234-5678-9abc-def012345678"
+CONTAINER = "0123456789abcdef" * 4
+
+
+def control_group(path):
+    """Makes a control group, in whichever hierarchy lets us."""
+    for root in "/sys/fs/cgroup", *sorted(glob.glob("/sys/fs/cgroup/*/")):
+        group = os.path.join(root, path)
+        try:
+            os.makedirs(group)
+        except OSError:
+            continue
+        if os.path.exists(f"{group}/cgroup.procs"):
+            return group
+        os.removedirs(group)
+    raise Skip("no control group can be made here")
+
+
+@limit(60)
+@needs("namespace", "bpf")
+def test_container_and_pod(ctx):
+    """Processes of a pod have its uid, their container and their own process ids, also those that are only forked."""
+    group = control_group(f"kubepods/besteffort/pod{POD}/{CONTAINER}")
+    try:
+        done = ctx.record("unshare", "--pid", "--fork", "sh", "-c", 'echo 0 > "$1/cgroup.procs"; exec "$0" --seconds 1',
+                          ctx.sim("loader_starved"), group, options=("-q", "--no-report"),
+                          env={"LD_LIBRARY_PATH": str(ctx.build / "sim" / "lib")})
+        assert done.status == 0, done
+    finally:
+        while os.path.exists(group):
+            try:
+                os.rmdir(group)
+            except OSError:
+                time.sleep(0.05)  # the last process is still being taken out
+        os.removedirs(os.path.dirname(group))
+    report = ctx.report()
+    threads = {t["pid"]: t for c in report["gpus"][0]["causes"] for t in [*c["threads"], c["waiter"]] if t}
+    job = [t for t in threads.values() if t["comm"] != "unshare"]
+    assert len(job) >= 2, threads
+    for thread in job:
+        assert (thread.get("container"), thread.get("pod")) == (CONTAINER, POD), thread
+        assert 1 <= thread["namespace_pid"] < thread["pid"], thread
+    assert len({t["namespace_pid"] for t in job}) == len(job), job
+    text = ctx.run(ctx.whyidle, "report", ctx.path("session.whyidle")).out
+    assert f"container {CONTAINER[:12]}, pod {POD}" in " ".join(text.split()), text
 
 
 OBJECTS = """

@@ -61,6 +61,38 @@ Test(process_match, containers)
 	cr_assert_not(cgroup_container("0::/\n", id));
 }
 
+#define UID "0d3c1f4e-1234-5678-9abc-def012345678"
+
+Test(process_match, pods)
+{
+	char uid[37];
+
+	cr_assert(cgroup_pod("0::/kubepods/burstable/pod" UID "/" ID "\n", uid));
+	cr_assert_str_eq(uid, UID);
+	cr_assert(cgroup_pod("0::/kubepods.slice/kubepods-burstable.slice/"
+	                     "kubepods-burstable-pod0d3c1f4e_1234_5678_9abc_def012345678.slice/crio-" ID
+	                     ".scope\n",
+	                     uid));
+	cr_assert_str_eq(uid, UID);
+	cr_assert(cgroup_pod("3:cpu:/a\n2:memory:/kubepods/pod0123456789abcdef0123456789abcdef/x\n", uid));
+	cr_assert_str_eq(uid, "0123456789abcdef0123456789abcdef", "a static pod");
+	cr_assert_not(cgroup_pod("0::/user.slice/pod" UID "\n", uid), "not below kubepods");
+	cr_assert_not(cgroup_pod("0::/mykubepods/pod" UID "\n", uid));
+	cr_assert_not(cgroup_pod("0::/kubepods/burstable/pod" UID "0/" ID "\n", uid), "longer");
+	cr_assert_not(cgroup_pod("0::/kubepods/burstable/pod0d3c1f4e-1234\n", uid), "shorter");
+	cr_assert_not(cgroup_pod("0::/kubepods/burstable\n", uid));
+	cr_assert_not(cgroup_pod("0::/kubepods/pod", uid));
+	cr_assert_not(cgroup_pod("", uid));
+}
+
+Test(process_match, namespaces)
+{
+	cr_assert_eq(status_namespace_pid("Name:\tx\nNSpid:\t4711\t12\t1\nNSpgid:\t2\n"), 1);
+	cr_assert_eq(status_namespace_pid("Name:\tx\nNSpid:\t4711\nNSpgid:\t2\t3\n"), 0, "in ours");
+	cr_assert_eq(status_namespace_pid("Name:\tx\n"), 0);
+	cr_assert_eq(status_namespace_pid(""), 0);
+}
+
 Test(process_match, libraries)
 {
 	size_t length;

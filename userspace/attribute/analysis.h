@@ -25,8 +25,10 @@ struct model;
 /* A thread to blame, with its part of a cause. */
 struct cause_thread {
 	uint32_t pid, tid;
-	const char *comm;    /* never NULL */
-	const char *cmdline; /* of its process, NULL if not known */
+	const char *comm;            /* never NULL */
+	const char *cmdline;         /* of its process, NULL if not known */
+	const char *container, *pod; /* that its process is in, NULL if in none or not known */
+	uint32_t namespace_pid;      /* of its process in its innermost pid namespace, 0 not known */
 	uint64_t ns;
 };
 

@@ -205,12 +205,15 @@ static struct cause_thread describe_thread(const struct model *model, const stru
 	const struct thread *thread = &model->threads.items[share->thread];
 	const struct process *process = &model->processes.items[thread->process];
 
-	return (struct cause_thread){.pid = thread->pid,
-	                             .tid = thread->tid,
-	                             .comm = model_string(model, thread->comm),
-	                             .cmdline =
-	                                 process->cmdline ? model_string(model, process->cmdline) : NULL,
-	                             .ns = share->ns};
+	return (struct cause_thread){
+	    .pid = thread->pid,
+	    .tid = thread->tid,
+	    .comm = model_string(model, thread->comm),
+	    .cmdline = process->cmdline ? model_string(model, process->cmdline) : NULL,
+	    .container = process->container ? model_string(model, process->container) : NULL,
+	    .pod = process->pod ? model_string(model, process->pod) : NULL,
+	    .namespace_pid = process->namespace_pid,
+	    .ns = share->ns};
 }
 
 /* The lowest level that at least a tenth of the time has (analysis.h). */

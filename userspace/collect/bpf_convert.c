@@ -132,6 +132,7 @@ static int convert_fork(struct bpf_converter *converter, const struct wire_fork 
 	    .child_pid = wire->child_tgid,
 	    .child_tid = wire->child_tid,
 	    .comm = string_id(converter, wire->comm, sizeof(wire->comm)),
+	    .namespace_tid = wire->namespace_tid == wire->child_tid ? 0 : wire->namespace_tid,
 	};
 
 	user_stacks_fork(converter->user_stacks, wire->parent_tgid, wire->child_tgid);
@@ -139,8 +140,8 @@ static int convert_fork(struct bpf_converter *converter, const struct wire_fork 
 }
 
 /*
- * The arguments at the exec. Where there are more than the record holds, the process is asked for all, which may
- * have gone since, or have executed something else.
+ * The arguments at the exec. Where there are more than the record holds, the process is asked for all, which
+ * may have gone since, or have executed something else.
  */
 static void exec_cmdline(const struct wire_exec *wire, char text[TASKS_CMDLINE])
 {
@@ -174,6 +175,7 @@ static int convert_exec(struct bpf_converter *converter, const struct wire_exec 
 	user_stacks_exec(converter->user_stacks, wire->tgid);
 	exec_cmdline(wire, cmdline);
 	record.cmdline = session_writer_cstring(converter->writer, cmdline);
+	bpf_tasks_place(&record, converter->writer);
 	return session_writer_put(converter->writer, &record, error);
 }
 

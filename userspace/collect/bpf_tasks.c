@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "collect/process_info.h"
+
 /* Reads up to size - 1 bytes of a file and ends them with NUL. Returns how many, 0 if it cannot be read. */
 static size_t read_file(const char *path, char *buffer, size_t size)
 {
@@ -91,6 +93,16 @@ static int write_thread(uint32_t pid, uint32_t tid, uint32_t parent, uint64_t no
 	return err ? err : session_writer_put(writer, &task, error);
 }
 
+void bpf_tasks_place(struct record_exec *record, struct session_writer *writer)
+{
+	struct process_place place;
+
+	process_place_read(record->pid, &place);
+	record->container = session_writer_cstring(writer, place.container);
+	record->pod = session_writer_cstring(writer, place.pod);
+	record->namespace_pid = place.namespace_pid;
+}
+
 static int write_exec(uint32_t pid, uint64_t now, struct session_writer *writer, struct error *error)
 {
 	struct record_exec record = {.header = {.type = RECORD_EXEC, .size = sizeof(record)}};
@@ -109,6 +121,7 @@ static int write_exec(uint32_t pid, uint64_t now, struct session_writer *writer,
 		record.filename = session_writer_string(writer, text, length);
 	bpf_tasks_cmdline(pid, text);
 	record.cmdline = session_writer_cstring(writer, text);
+	bpf_tasks_place(&record, writer);
 	return session_writer_put(writer, &record, error);
 }
 

@@ -19,6 +19,9 @@ void bpf_tasks_cmdline(uint32_t pid, char cmdline[TASKS_CMDLINE]);
 /* Puts spaces for the NULs between arguments; a NUL follows the `length` bytes. */
 void bpf_tasks_join(char *arguments, size_t length);
 
+/* Fills in where the process of an exec record is. */
+void bpf_tasks_place(struct record_exec *record, struct session_writer *writer);
+
 /* The process that a thread or process id belongs to, 0 if there is none. */
 uint32_t bpf_tasks_process(uint32_t id);
 

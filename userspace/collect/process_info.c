@@ -97,6 +97,20 @@ void process_cgroups(uint32_t pid, char text[PROCESS_CGROUP_TEXT])
 	read_small(path, text, PROCESS_CGROUP_TEXT);
 }
 
+void process_place_read(uint32_t pid, struct process_place *place)
+{
+	char path[64], status[4096], groups[PROCESS_CGROUP_TEXT];
+
+	snprintf(path, sizeof(path), "/proc/%u/status", pid);
+	read_small(path, status, sizeof(status));
+	process_cgroups(pid, groups);
+	place->namespace_pid = status_namespace_pid(status);
+	if (!cgroup_container(groups, place->container))
+		*place->container = '\0';
+	if (!cgroup_pod(groups, place->pod))
+		*place->pod = '\0';
+}
+
 void process_name(uint32_t pid, char *name, size_t size)
 {
 	char path[64];

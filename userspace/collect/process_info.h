@@ -40,6 +40,14 @@ bool process_in_initial_pid_namespace(void);
 /* The text of /proc/PID/cgroup, "" if it has gone. */
 void process_cgroups(uint32_t pid, char text[PROCESS_CGROUP_TEXT]);
 
+/* Where a process is: of its control group "" if it is in no container or pod, or has gone. */
+struct process_place {
+	uint32_t namespace_pid; /* in its innermost pid namespace, 0 if that is ours */
+	char container[65], pod[37];
+};
+
+void process_place_read(uint32_t pid, struct process_place *place);
+
 /* What /proc/PID/stat says; false if the process has gone. */
 bool process_stat_read(uint32_t pid, struct process_stat *stat);
 

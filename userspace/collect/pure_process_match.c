@@ -4,12 +4,15 @@
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#define GROUPS_ROOT  "/sys/fs/cgroup"
-#define ID_DIGITS    64
-#define ID_LEAST     6 /* fewer digits would match by chance */
-#define DELETED_MARK " (deleted)"
+#define GROUPS_ROOT    "/sys/fs/cgroup"
+#define ID_DIGITS      64
+#define ID_LEAST       6 /* fewer digits would match by chance */
+#define POD_UID        36
+#define STATIC_POD_UID 32 /* of what a node runs from files of its own */
+#define DELETED_MARK   " (deleted)"
 
 bool process_stat_parse(const char *text, struct process_stat *stat)
 {
@@ -118,6 +121,71 @@ bool cgroup_container(const char *text, char id[65])
 		}
 	}
 	return found;
+}
+
+/* "0d3c1f4e-1234-…" or, as systemd wants it in names, "0d3c1f4e_1234_…"; 0: it is none. Its length. */
+static size_t pod_uid(const char *text, size_t length, char uid[37])
+{
+	static const char form[] = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
+	size_t dashed = 0, plain = 0;
+
+	while (dashed < length && form[dashed] &&
+	       (form[dashed] == '-' ? text[dashed] == '-' || text[dashed] == '_'
+	                            : isxdigit((unsigned char)text[dashed]) != 0)) {
+		uid[dashed] = (char)(text[dashed] == '_' ? '-' : text[dashed]);
+		dashed++;
+	}
+	while (dashed < POD_UID && plain < length && plain < STATIC_POD_UID &&
+	       isxdigit((unsigned char)text[plain])) {
+		uid[plain] = text[plain];
+		plain++;
+	}
+	if (dashed < POD_UID && plain < STATIC_POD_UID)
+		return 0;
+	length = dashed == POD_UID ? dashed : plain;
+	uid[length] = '\0';
+	return length;
+}
+
+bool cgroup_pod(const char *text, char uid[37])
+{
+	static const char mark[] = "pod", above[] = "kubepods";
+	struct group_line line;
+
+	while (next_line(&text, &line)) {
+		const char *end = line.path + line.path_length;
+		const char *at = memmem(line.path, line.path_length, above, sizeof(above) - 1);
+
+		if (!at || at == line.path || at[-1] != '/')
+			continue;
+		for (at += sizeof(above) - 1; at < end; at++) {
+			size_t left = (size_t)(end - at) - 1, length;
+
+			if (is_word(*at) || left < sizeof(mark) - 1 || memcmp(at + 1, mark, sizeof(mark) - 1))
+				continue;
+			length = pod_uid(at + sizeof(mark), left - (sizeof(mark) - 1), uid);
+			if (length &&
+			    (length == left - (sizeof(mark) - 1) || !is_word(at[sizeof(mark) + length])))
+				return true;
+		}
+	}
+	return false;
+}
+
+uint32_t status_namespace_pid(const char *text)
+{
+	const char *line = strstr(text, "\nNSpid:"), *last = NULL;
+	uint32_t ids = 0;
+
+	if (!line)
+		return 0;
+	for (line += strlen("\nNSpid:"); *line && *line != '\n'; line++) {
+		if (isdigit((unsigned char)*line) && !isdigit((unsigned char)line[-1])) {
+			last = line;
+			ids++;
+		}
+	}
+	return ids > 1 ? (uint32_t)strtoul(last, NULL, 10) : 0;
 }
 
 /* ---- mapped files ---- */

@@ -40,6 +40,16 @@ bool cgroup_in_container(const char *text, const char *id);
  */
 bool cgroup_container(const char *text, char id[65]);
 
+/*
+ * The uid of the Kubernetes pod that holds the process, with dashes as the API has it (36 characters; of a
+ * static pod 32 digits). It follows "pod" in the name of a group below one that begins with "kubepods". False
+ * if there is none.
+ */
+bool cgroup_pod(const char *text, char uid[37]);
+
+/* The id in the innermost pid namespace, of a whole /proc/PID/status; 0 if that is the one we see. */
+uint32_t status_namespace_pid(const char *text);
+
 /* Name of a mapped file without the mark of a deleted one. True if it has that mark. */
 bool mapped_path_deleted(const char *path, size_t *length);
 

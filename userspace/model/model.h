@@ -122,9 +122,11 @@ struct thread {
 
 struct process {
 	uint32_t pid;
-	uint32_t parent;  /* index of model.processes, MODEL_NONE */
-	uint32_t comm;    /* string id */
-	uint32_t cmdline; /* string id, 0 not known */
+	uint32_t parent;         /* index of model.processes, MODEL_NONE */
+	uint32_t comm;           /* string id */
+	uint32_t cmdline;        /* string id, 0 not known */
+	uint32_t container, pod; /* string ids: id, uid of a Kubernetes pod; 0 in none or not known */
+	uint32_t namespace_pid;  /* in its innermost pid namespace, 0: not known, or in no other */
 	uint64_t start_ns, end_ns;
 	bool forked;               /* made by fork within the recording and not (yet) replaced by exec */
 	bool born;                 /* a record told of it and of its parent */

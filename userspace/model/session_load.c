@@ -199,6 +199,14 @@ static void take_over_rank(struct model *model, uint32_t process, uint32_t earli
 	model->processes.items[process].world_size = unborn->world_size;
 }
 
+static void take_over_place(struct model *model, uint32_t process, uint32_t parent)
+{
+	if (parent == MODEL_NONE)
+		return;
+	model->processes.items[process].container = model->processes.items[parent].container;
+	model->processes.items[process].pod = model->processes.items[parent].pod;
+}
+
 static int load_fork(struct loader *loader, const struct record_fork *record)
 {
 	struct model *model = loader->model;
@@ -216,6 +224,8 @@ static int load_fork(struct loader *loader, const struct record_fork *record)
 			return -ENOMEM;
 		if (known)
 			take_over_rank(model, process, earlier);
+		take_over_place(model, process, parent);
+		model->processes.items[process].namespace_pid = record->namespace_tid;
 		model->processes.items[process].forked = true;
 		model->processes.items[process].start_ns = record->time_ns;
 		model->processes.items[process].comm = load_string_id(loader, record->comm);
@@ -263,6 +273,13 @@ static int load_exec(struct loader *loader, const struct record_exec *record)
 	process->forked = false;
 	process->comm = load_string_id(loader, record->comm);
 	process->cmdline = load_string_id(loader, record->cmdline);
+	/* What could not be read, because it had gone already, is as it was before. */
+	if (record->container)
+		process->container = load_string_id(loader, record->container);
+	if (record->pod)
+		process->pod = load_string_id(loader, record->pod);
+	if (record->namespace_pid)
+		process->namespace_pid = record->namespace_pid;
 	return 0;
 }
 

@@ -58,6 +58,21 @@ static int evidence_replay(struct finding *finding, const struct cause *cause)
 	    half, all, cause_code_name(cause->next_code), cause_role_name(cause->next_role));
 }
 
+/* Where the thread with the largest part runs. */
+static int evidence_place(struct finding *finding, const struct cause_thread *thread)
+{
+	char inner[48] = "";
+
+	if (!thread->container && !thread->pod)
+		return 0;
+	if (thread->namespace_pid)
+		snprintf(inner, sizeof(inner), ", as process %" PRIu32 " there", thread->namespace_pid);
+	return evidence_add(finding, "%" PRIu32 " is in %s%.12s%s%s%.36s%s", thread->pid,
+	                    thread->container ? "container " : "", thread->container ? thread->container : "",
+	                    thread->container && thread->pod ? ", " : "", thread->pod ? "pod " : "",
+	                    thread->pod ? thread->pod : "", inner);
+}
+
 static int evidence_threads(struct finding *finding, const struct cause *cause)
 {
 	enum { MOST = 4 };
@@ -82,7 +97,7 @@ static int evidence_threads(struct finding *finding, const struct cause *cause)
 		fprintf(out, " and %zu more", cause->threads.count - shown);
 	err = fclose(out) ? -ENOMEM : evidence_add(finding, "by thread (pid/tid): %s", list);
 	free(list);
-	return err;
+	return err ? err : evidence_place(finding, &cause->threads.items[0]);
 }
 
 static unsigned percent_of(double share)

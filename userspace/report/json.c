@@ -61,6 +61,10 @@ static json_t *make_thread(struct maker *maker, const struct cause_thread *threa
 	set(maker, object, "tid", make_integer(thread->tid));
 	set(maker, object, "comm", make_text(thread->comm));
 	set_text_if_known(maker, object, "cmdline", thread->cmdline);
+	set_text_if_known(maker, object, "container", thread->container);
+	set_text_if_known(maker, object, "pod", thread->pod);
+	if (thread->namespace_pid)
+		set(maker, object, "namespace_pid", make_integer(thread->namespace_pid));
 	set(maker, object, "ns", make_integer(thread->ns));
 	return object;
 }

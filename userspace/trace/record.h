@@ -84,7 +84,7 @@ struct record_fork {
 	uint32_t parent_pid, parent_tid;
 	uint32_t child_pid, child_tid;
 	uint32_t comm;
-	uint32_t pad;
+	uint32_t namespace_tid; /* child_tid in its innermost pid namespace, 0: not known, or in no other */
 };
 
 struct record_exec {
@@ -94,7 +94,10 @@ struct record_exec {
 	uint32_t comm;     /* string */
 	uint32_t filename; /* string */
 	uint32_t cmdline;  /* string, arguments separated by spaces, 0 if not read in time */
-	uint32_t pad;
+	/* Of the process's control group, strings: 64 hexadecimal digits; the uid of a Kubernetes pod; 0: in
+	 * none */
+	uint32_t container, pod;
+	uint32_t namespace_pid; /* the same of `pid` */
 };
 
 struct record_exit {
@@ -333,7 +336,7 @@ _Static_assert(sizeof(struct record_string) == 16, "record_string");
 _Static_assert(sizeof(struct record_info) == 16, "record_info");
 _Static_assert(sizeof(struct record_task) == 32, "record_task");
 _Static_assert(sizeof(struct record_fork) == 40, "record_fork");
-_Static_assert(sizeof(struct record_exec) == 40, "record_exec");
+_Static_assert(sizeof(struct record_exec) == 48, "record_exec");
 _Static_assert(sizeof(struct record_exit) == 40, "record_exit");
 _Static_assert(sizeof(struct record_offcpu) == 176, "record_offcpu");
 _Static_assert(sizeof(struct record_sample) == 56, "record_sample");

@@ -252,10 +252,16 @@ def test_container_and_pod(ctx):
     """Processes of a pod have its uid, their container and their own process ids, also those that are only forked."""
     group = control_group(f"kubepods/besteffort/pod{POD}/{CONTAINER}")
     try:
-        done = ctx.record("unshare", "--pid", "--fork", "sh", "-c", 'echo 0 > "$1/cgroup.procs"; exec "$0" --seconds 1',
-                          ctx.sim("loader_starved"), group, options=("-q", "--no-report"),
-                          env={"LD_LIBRARY_PATH": str(ctx.build / "sim" / "lib")})
-        assert done.status == 0, done
+        for _ in range(3):  # where other load takes all CPUs, there may be nobody to blame
+            done = ctx.record("unshare", "--pid", "--fork", "sh", "-c", 'echo 0 > "$1/cgroup.procs"; exec "$0" --seconds 1',
+                              ctx.sim("loader_starved"), group, options=("-q", "--no-report"),
+                              env={"LD_LIBRARY_PATH": str(ctx.build / "sim" / "lib")})
+            assert done.status == 0, done
+            report = ctx.report()
+            threads = {t["pid"]: t for c in report["gpus"][0]["causes"] for t in [*c["threads"], c["waiter"]] if t}
+            job = [t for t in threads.values() if t["comm"] != "unshare"]
+            if len(job) >= 2 and report["findings"]:
+                break
     finally:
         while os.path.exists(group):
             try:
@@ -263,10 +269,7 @@ def test_container_and_pod(ctx):
             except OSError:
                 time.sleep(0.05)  # the last process is still being taken out
         os.removedirs(os.path.dirname(group))
-    report = ctx.report()
-    threads = {t["pid"]: t for c in report["gpus"][0]["causes"] for t in [*c["threads"], c["waiter"]] if t}
-    job = [t for t in threads.values() if t["comm"] != "unshare"]
-    assert len(job) >= 2, threads
+    assert len(job) >= 2 and report["findings"], report
     for thread in job:
         assert (thread.get("container"), thread.get("pod")) == (CONTAINER, POD), thread
         assert 1 <= thread["namespace_pid"] < thread["pid"], thread

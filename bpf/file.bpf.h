@@ -188,9 +188,9 @@ static __always_inline __u64 file_named(struct file *file)
 }
 
 /*
- * Identity of what descriptor `fd` of `task` refers to, 0 if there is nothing; with `peer`, for a Unix socket,
- * of the one at its other end. `key`, unless it is NULL, gets the key of a record that names it: with `peer`, as
- * who has the other end knows it, which of sockets other than Unix ones is not known.
+ * Identity of what descriptor `fd` of `task` refers to, 0 if there is nothing; with `peer`, for a Unix
+ * socket, of the one at its other end. `key`, unless it is NULL, gets the key of a record that names it: with
+ * `peer`, as who has the other end knows it, which of sockets other than Unix ones is not known.
  */
 static __always_inline __u64 file_object(struct task_struct *task, __u32 fd, bool peer, __u64 *key)
 {

@@ -76,8 +76,8 @@ static int read_at(struct reader *reader, void *bytes, size_t length, uint64_t o
 }
 
 /*
- * Offset of the first intact chunk header that begins in [*offset, end), or `end` if there is none. It may reach
- * beyond `end`: where bytes are missing, the next chunk begins within what the damaged one claims.
+ * Offset of the first intact chunk header that begins in [*offset, end), or `end` if there is none. It may
+ * reach beyond `end`: where bytes are missing, the next chunk begins within what the damaged one claims.
  */
 static int find_chunk(struct reader *reader, uint64_t *offset, uint64_t end)
 {

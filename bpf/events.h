@@ -56,6 +56,13 @@ struct wire_header {
 #define WIRE_OFFCPU_WOKEN (1u << 3) /* sched_waking was seen: the wake and waker fields are valid */
 /* It could have run, but the CPU quota of its cgroup was used up: seen when it left the CPU or was woken. */
 #define WIRE_OFFCPU_THROTTLED (1u << 4)
+/*
+ * The second half of the time that it was runnable, of WIRE_BOUND_MIN_NS or more in all, a CPU was idle that
+ * it may not use, and none that it may. (Half, and but for moments: a little work there would not
+ * have been in its way.)
+ */
+#define WIRE_OFFCPU_BOUND (1u << 5)
+#define WIRE_BOUND_MIN_NS 1000000ULL
 
 /*
  * One interval in which a tracked thread did not run: from the switch away from it to the switch back.

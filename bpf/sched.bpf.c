@@ -39,6 +39,65 @@ static __always_inline void fault_object(struct thread_state *thread, struct tas
 	thread->file = mapped_file(task, thread->fault_address);
 }
 
+/* CPUs beyond these are taken for busy. */
+#define CPUS_MAX 1024
+
+/* Work of a CPU up to this long is a moment's: it does not end its idleness. */
+#define IDLE_BREAK_NS 500000
+
+/* Idleness of each CPU. A cache line each: every CPU writes its own. */
+static struct {
+	__u64 since_ns; /* when it became idle last, 0 not known */
+	__u64 left_ns;  /* when it began to work since then, 0: it is idle */
+	__u64 pad[6];
+} idle_cpus[CPUS_MAX];
+
+static __always_inline void note_idle(struct task_struct *prev, struct task_struct *next)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+	__u64 now;
+
+	if (cpu >= CPUS_MAX || (next->pid && prev->pid))
+		return;
+	now = bpf_ktime_get_ns();
+	if (next->pid) {
+		idle_cpus[cpu].left_ns = now;
+		return;
+	}
+	if (!idle_cpus[cpu].since_ns || now - idle_cpus[cpu].left_ns > IDLE_BREAK_NS)
+		idle_cpus[cpu].since_ns = now;
+	idle_cpus[cpu].left_ns = 0;
+}
+
+static __always_inline bool task_allows(struct task_struct *task, __u32 cpu)
+{
+	const void *bits = task->cpus_ptr;
+	__u64 word = 0;
+
+	bpf_probe_read_kernel(&word, sizeof(word), bits + cpu / 64 * sizeof(word));
+	return word >> cpu % 64 & 1;
+}
+
+/* See WIRE_OFFCPU_BOUND. Only waits for the CPU that matter pay for the look at all CPUs. */
+static __always_inline bool task_bound(struct task_struct *task, __u64 from_ns, __u64 to_ns)
+{
+	__u64 middle_ns = from_ns + (to_ns - from_ns) / 2;
+	bool elsewhere = false;
+
+	if (to_ns - from_ns < WIRE_BOUND_MIN_NS)
+		return false;
+	for (__u32 cpu = 0; cpu < CPUS_MAX && cpu < settings.cpus; cpu++) {
+		__u64 since = idle_cpus[cpu].since_ns, left = idle_cpus[cpu].left_ns;
+
+		if (!since || since > middle_ns || (left && to_ns - left > IDLE_BREAK_NS))
+			continue;
+		if (task_allows(task, cpu))
+			return false;
+		elsewhere = true;
+	}
+	return elsewhere;
+}
+
 static __always_inline void interval_open(void *context, struct thread_state *thread,
                                           struct task_struct *task, struct task_struct *next, bool runnable,
                                           __u32 state, __u64 now)
@@ -121,13 +180,20 @@ static __always_inline void interval_record(struct thread_state *thread, struct 
 static __always_inline void interval_close(struct thread_state *thread, struct task_struct *task,
                                            struct task_struct *prev, __u64 now)
 {
+	__u64 runnable_ns = now;
+
 	if (thread->out_ns && now - thread->out_ns >= settings.min_offcpu_ns) {
+		if (thread->flags & WIRE_OFFCPU_PREEMPTED)
+			runnable_ns = thread->out_ns;
+		else if (thread->woken)
+			runnable_ns = thread->wake_ns;
 		thread->seq++;
 		thread_name(thread, task, now);
 		task_name(prev, now);
 		if (thread->object && syscall_kind(thread->syscall) == SYSCALL_EPOLL)
 			thread->ready = epoll_ready((struct eventpoll *)thread->object);
-		interval_record(thread, task, task_tid(prev), 0, now);
+		interval_record(thread, task, task_tid(prev),
+		                task_bound(task, runnable_ns, now) ? WIRE_OFFCPU_BOUND : 0, now);
 	}
 	thread->out_ns = 0;
 	thread->woken = 0;
@@ -161,6 +227,7 @@ int sched_switched(__u64 *context)
 	}
 	if (to)
 		interval_close(to, next, prev, now ?: bpf_ktime_get_ns());
+	note_idle(prev, next);
 	return 0;
 }
 

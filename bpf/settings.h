@@ -55,6 +55,7 @@ struct bpf_settings {
 	__u8 adopt_callers;    /* 1: and tracked from then on */
 	__u8 pad[2];
 	__u32 collector; /* process id of the collector, which is never tracked on demand */
+	__u32 cpus;      /* possible CPUs */
 	__u8 syscall_kinds[SETTINGS_SYSCALLS]; /* enum syscall_kind */
 };
 

@@ -134,6 +134,10 @@ struct cfs_rq {
 	int throttle_count; /* CONFIG_CFS_BANDWIDTH */
 };
 
+struct cpumask {
+	unsigned long bits[1]; /* in truth as many as there are CPUs */
+};
+
 struct sched_entity {
 	unsigned char sched_delayed; /* since 6.12 */
 	u64 sum_exec_runtime;
@@ -260,6 +264,7 @@ struct task_struct {
 	struct sched_entity se;
 	int nr_cpus_allowed;
 	struct sched_info sched_info;
+	const struct cpumask *cpus_ptr;
 	bool throttled; /* CONFIG_CFS_BANDWIDTH, since 6.18 */
 	int exit_code;
 	unsigned in_iowait : 1;

@@ -32,6 +32,8 @@ SINGLES = [
     ("signal@launcher", ALL),
     ("contention@launcher", (5, 30)),
     ("contention@worker", (5, 30)),
+    ("bound@launcher", (5, 30)),
+    ("bound@worker", (30,)),
     ("throttled@launcher", (5, 30)),
     ("throttled@worker", (5, 30)),
     ("pool@launcher", (5,)),

@@ -11,6 +11,7 @@ for machines that are never quiet for long; the program must be the same. Exit s
 the causes of a run did not sum to its idle time.
 """
 import argparse
+import json
 import os
 import pathlib
 import sys
@@ -137,7 +138,9 @@ def main():
             entries = [e for e in entries if e[1] not in proof.results[e[0]]]
         proof.run(entries)
         proof.sort(plan(arguments.words))
-    summary = document.summarise(proof, time.monotonic() - begin, arguments.seconds)
+    edges = build / "synthetic.json"
+    summary = document.summarise(proof, time.monotonic() - begin, arguments.seconds,
+                                 json.loads(edges.read_text(encoding="utf-8")) if edges.exists() else None)
     document.write(target, summary)
     print(document.overview(summary))
     print(f"written: {target}/proof.md, {target}/proof.json")

@@ -235,6 +235,18 @@ Test(attribute, a_used_up_quota_is_not_contention)
 	assert_ns(CAUSE_SCHED_CPU_CONTENTION, ROLE_LAUNCHER, 0);
 }
 
+Test(attribute, a_thread_that_may_not_use_the_idle_cpus_is_bound)
+{
+	uint32_t neighbour = timeline_process(&line, 300, 0, "neighbour");
+
+	timeline_preempted(&line, main_thread, 11 * MS, 14 * MS, neighbour)->bound = true;
+	timeline_preempted(&line, main_thread, 15 * MS, 16 * MS, neighbour);
+	end_gap();
+	timeline_analyse(&line);
+	assert_ns(CAUSE_SCHED_AFFINITY, ROLE_LAUNCHER, 3 * MS);
+	assert_ns(CAUSE_SCHED_CPU_CONTENTION, ROLE_LAUNCHER, 1 * MS);
+}
+
 Test(attribute, time_between_wake_and_run_is_contention_not_the_wait)
 {
 	uint32_t hog = timeline_process(&line, 300, 0, "hog");

@@ -29,7 +29,8 @@ bool thread_ran(const struct thread *thread, uint64_t from_ns, uint64_t to_ns)
 	return at == thread->offcpu.count || thread->offcpu.items[at].out_ns >= to_ns;
 }
 
-const struct call *thread_call_at(const struct thread *thread, uint64_t time_ns)
+/* The first call that is not over at `time`, NULL if there is none. */
+static const struct call *thread_call_after(const struct thread *thread, uint64_t time_ns)
 {
 	size_t low = 0, high = thread->calls.count;
 
@@ -41,9 +42,14 @@ const struct call *thread_call_at(const struct thread *thread, uint64_t time_ns)
 		else
 			low = middle + 1;
 	}
-	if (low == thread->calls.count || thread->calls.items[low].enter_ns > time_ns)
-		return NULL;
-	return &thread->calls.items[low];
+	return low == thread->calls.count ? NULL : &thread->calls.items[low];
+}
+
+const struct call *thread_call_at(const struct thread *thread, uint64_t time_ns)
+{
+	const struct call *call = thread_call_after(thread, time_ns);
+
+	return call && call->enter_ns <= time_ns ? call : NULL;
 }
 
 enum cause_role thread_role(const struct model *model, uint32_t launcher, uint32_t index)
@@ -116,6 +122,14 @@ static bool same_waker(const struct offcpu *a, const struct offcpu *b)
 	return a->wake == WAKE_KIND_TASK && b->wake == WAKE_KIND_TASK && a->waker_tid == b->waker_tid;
 }
 
+/* It launched or synchronised something in between: whatever woke it was what it had waited for. */
+static bool went_on(const struct thread *thread, uint64_t from_ns, uint64_t to_ns)
+{
+	const struct call *call = thread_call_after(thread, from_ns);
+
+	return call && call->enter_ns < to_ns;
+}
+
 struct wait wait_merge(const struct thread *thread, size_t first)
 {
 	struct wait wait = {.first = &thread->offcpu.items[first], .last = first};
@@ -130,7 +144,8 @@ struct wait wait_merge(const struct thread *thread, size_t first)
 
 		if (next->lost_before || !same_object(current, next) || same_waker(current, next) ||
 		    next->out_ns - current->in_ns > FALSE_WAKE_NS ||
-		    current->in_ns - current->wake_ns > FALSE_WAKE_NS)
+		    current->in_ns - current->wake_ns > FALSE_WAKE_NS ||
+		    went_on(thread, current->in_ns, next->out_ns))
 			break;
 		wait.interpreter_lock |= expired_switch_interval(next);
 		current = next;

@@ -100,6 +100,8 @@ static void blame_runnable(struct walk *walk, uint32_t thread, const struct offc
 		walk_emit(walk, leaf);
 		return;
 	}
+	if (offcpu->bound)
+		leaf.code = CAUSE_SCHED_AFFINITY;
 	if (!holder_tid && offcpu->next_tid)
 		holder_tid = offcpu->next_tid;
 	leaf.holder = model_thread_at(walk->model, holder_tid, offcpu->in_ns);

@@ -30,7 +30,8 @@ static uint32_t convert_flags(uint32_t flags)
 	       (flags & WIRE_OFFCPU_IOWAIT ? RECORD_OFFCPU_IOWAIT : 0) |
 	       (flags & WIRE_OFFCPU_OPEN ? RECORD_OFFCPU_OPEN : 0) |
 	       (flags & WIRE_OFFCPU_WOKEN ? RECORD_OFFCPU_WOKEN : 0) |
-	       (flags & WIRE_OFFCPU_THROTTLED ? RECORD_OFFCPU_THROTTLED : 0);
+	       (flags & WIRE_OFFCPU_THROTTLED ? RECORD_OFFCPU_THROTTLED : 0) |
+	       (flags & WIRE_OFFCPU_BOUND ? RECORD_OFFCPU_BOUND : 0);
 }
 
 /* What a wait is about: for what of several became ready, the file, or where the futex lies. */

@@ -141,6 +141,7 @@ static void set_options(struct bpf_settings *settings, const struct plan *plan,
 	settings->stack_budget = STACK_BUDGET;
 	settings->thread_table = plan->thread_table;
 	settings->collector = (__u32)getpid();
+	settings->cpus = (__u32)libbpf_num_possible_cpus();
 	settings->switch_has_state = plan->switch_has_state;
 	settings->report_callers = options->callers.called != NULL;
 	settings->adopt_callers = settings->report_callers && options->callers.adopt;

@@ -38,6 +38,7 @@ struct offcpu {
 	enum wake_kind wake; /* what woke it */
 	bool preempted, open, woken;
 	bool throttled;   /* while it was runnable its cgroup had no CPU quota left */
+	bool bound;       /* while it was runnable only CPUs were idle that it may not use */
 	bool lost_before; /* at least one interval of the thread is missing just before this one */
 };
 

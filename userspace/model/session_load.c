@@ -346,6 +346,7 @@ static int load_offcpu(struct loader *loader, const struct record_offcpu *record
 	    .open = record->flags & RECORD_OFFCPU_OPEN,
 	    .woken = record->flags & RECORD_OFFCPU_WOKEN,
 	    .throttled = record->flags & RECORD_OFFCPU_THROTTLED,
+	    .bound = record->flags & RECORD_OFFCPU_BOUND,
 	    .lost_before = record->seq > seq + 1 && (seq || thread->start_ns),
 	};
 	memcpy(offcpu->args, record->args, sizeof(offcpu->args));

@@ -115,6 +115,7 @@ struct record_exit {
 #define RECORD_OFFCPU_OPEN      (1u << 2) /* still off CPU when recording ended */
 #define RECORD_OFFCPU_WOKEN     (1u << 3) /* wake and waker fields are valid */
 #define RECORD_OFFCPU_THROTTLED (1u << 4) /* the CPU quota of its cgroup was used up */
+#define RECORD_OFFCPU_BOUND     (1u << 5) /* only CPUs that it may not use were idle while it was runnable */
 
 /* One off-CPU interval of a thread: see struct wire_offcpu in bpf/events.h for the meaning of each field. */
 struct record_offcpu {

@@ -117,6 +117,18 @@ static int compare_times(const void *a, const void *b)
 }
 
 /* Into workload->extra. */
+/* The time from `begin_ns` on in which the other CPU, that a plant needs idle, was not. */
+static uint64_t taken_elsewhere(const struct options *options, uint64_t begin_ns, uint64_t idle_ns)
+{
+	uint64_t window = now_ns() - begin_ns, idle = cpu_idle_ns(cpu_allowed(false)) - idle_ns;
+
+	for (size_t i = 0; i < options->plant_count; i++) {
+		if (options->plants[i].kind->needs_idle && options->plants[i].duration_ns)
+			return window - (idle < window ? idle : window);
+	}
+	return 0;
+}
+
 static void describe(struct workload *workload, const struct options *options, struct step_log *log)
 {
 	size_t n = log->count ? (log->count - 1) / STRIDE : 0, used;
@@ -188,7 +200,7 @@ int main(int argc, char **argv)
 	struct step_log log = {0};
 	struct workload workload;
 	struct gpu_step step;
-	uint64_t delay;
+	uint64_t delay, begin, idle, elsewhere;
 
 	if (argc == 3 && !strcmp(argv[1], "--serve"))
 		return plant_serve(argv[2]);
@@ -208,12 +220,16 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < options.noise_count; i++)
 		noise_start(options.noises[i], options.scratch);
 	delay = run_delay_ns();
+	begin = now_ns();
+	idle = cpu_idle_ns(cpu_allowed(false));
 	train(&workload, &options, &step, &log);
 	delay = run_delay_ns() - delay;
+	elsewhere = taken_elsewhere(&options, begin, idle);
 	workload_account(&workload);
 	noise_stop_all();
 	workload.contended_ns = delay;
 	describe(&workload, &options, &log);
+	workload.contended_ns += elsewhere;
 	for (size_t i = 0; i < options.plant_count; i++)
 		plant_stop(&options.plants[i]);
 	free(log.times);

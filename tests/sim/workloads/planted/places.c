@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -62,6 +63,22 @@ int cpu_allowed(bool last)
 	for (int i = 0; i < CPU_SETSIZE && (last || found < 0); i++)
 		found = CPU_ISSET(i, &allowed) ? i : found;
 	return found;
+}
+
+uint64_t cpu_idle_ns(int cpu)
+{
+	FILE *file = fopen("/proc/stat", "r");
+	unsigned long long idle = 0;
+	char line[512], name[16];
+
+	check(file, "/proc/stat");
+	snprintf(name, sizeof(name), "cpu%d ", cpu);
+	while (fgets(line, sizeof(line), file)) {
+		if (!strncmp(line, name, strlen(name)))
+			sscanf(line + strlen(name), "%*u %*u %*u %llu", &idle);
+	}
+	fclose(file);
+	return idle * (1000000000ULL / (unsigned long long)sysconf(_SC_CLK_TCK));
 }
 
 pthread_t start_thread(const char *name, void *(*run)(void *), void *argument)

@@ -58,6 +58,7 @@ struct plant_kind {
 	enum measure measure;
 	unsigned int places; /* bits of enum place */
 	bool drained;        /* the launcher synchronises in every step */
+	bool needs_idle;     /* what cpu_allowed(false) names must be idle: work there is other load */
 	/* Before CUDA is initialised, in the launcher; NULL: nothing. */
 	void (*configure)(struct plant *plant);
 	/* Once, in the runner; NULL: nothing. Threads and processes that the plant needs are its children. */
@@ -127,6 +128,8 @@ void sleep_ns(uint64_t duration_ns);
 void pin_to(int cpu);
 /* The first or the last CPU that the program could use when it began. */
 int cpu_allowed(bool last);
+/* Time for which a CPU was idle since the machine began, by the kernel's account (in ticks, so roughly). */
+uint64_t cpu_idle_ns(int cpu);
 /* A joinable thread of that name. */
 pthread_t start_thread(const char *name, void *(*run)(void *), void *argument);
 /* Forked child of that name that ends with its parent. Returns 0 in the child. */

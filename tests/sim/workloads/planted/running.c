@@ -55,6 +55,20 @@ static void gather_crowd(struct plant *plant)
 	pin_to(own);
 }
 
+/* Bound: the same, but nobody else is on the other CPU. */
+static void gather_neighbours(struct plant *plant)
+{
+	struct crowd *crowd = calloc(1, sizeof(*crowd));
+	int own = cpu_allowed(true);
+
+	check(crowd, "calloc");
+	check(own != cpu_allowed(false), "two CPUs");
+	plant->state = crowd;
+	while (plant->duration_ns && crowd->count < NEIGHBOURS)
+		crowd->pids[crowd->count++] = start_neighbour(own);
+	pin_to(own);
+}
+
 static void disperse_crowd(struct plant *plant)
 {
 	struct crowd *crowd = plant->state;
@@ -109,6 +123,14 @@ const struct plant_kind kinds_of_running[] = {
      .measure = MEASURE_DELAYED,
      .places = OWN,
      .set_up = gather_crowd,
+     .run = compute_in_crowd,
+     .tear_down = disperse_crowd},
+    {.name = "bound",
+     .code = "sched.affinity",
+     .needs_idle = true,
+     .measure = MEASURE_DELAYED,
+     .places = OWN,
+     .set_up = gather_neighbours,
      .run = compute_in_crowd,
      .tear_down = disperse_crowd},
     {.name = "throttled",

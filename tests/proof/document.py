@@ -16,10 +16,11 @@ TARGETS = {
     "gain_ok": (0.90, "measured gain within the predicted range"),
     "replay_error_median": (0.02, "replay of the unchanged graph: error of a stretch, median of all runs' medians"),
     "replay_error_p95": (0.05, "the same, 95th percentile of all runs' 95th percentiles"),
+    "replay_error_p95_accepted": (0.05, "the same, of the runs whose replay was accepted: a gain is printed there only"),
     "edge_precision": (None, "edges of synthetic timelines: found ones that are real"),
     "edge_recall": (None, "edges of synthetic timelines: real ones that are found"),
 }
-AT_MOST = ("false_blame", "replay_error_median", "replay_error_p95")
+AT_MOST = ("false_blame", "replay_error_median", "replay_error_p95", "replay_error_p95_accepted")
 GPU_HEADING = "## On a GPU"
 
 
@@ -104,6 +105,7 @@ def summarise(proof, took, seconds, edges):
         "gain_bound_ok": share(g["measured_ns"] <= g["predicted_ns"][1] + g["spread_ns"] for g in gains),
         "replay_error_median": percentile([r["error_median"] for r in replays], 0.5),
         "replay_error_p95": percentile([r["error_p95"] for r in replays], 0.95),
+        "replay_error_p95_accepted": percentile([r["error_p95"] for r in replays if r["accepted"]], 0.95),
         "replay_accepted": share(r["accepted"] for r in replays),
         "edge_precision": None,
         "edge_recall": None,
@@ -115,7 +117,7 @@ def summarise(proof, took, seconds, edges):
     }
     if summary["gain_ok"] is None:
         summary["missing"]["gain_ok"] = "no report gives an estimate, only bounds (see gain_bound_ok)"
-    for name in ("replay_error_median", "replay_error_p95"):
+    for name in ("replay_error_median", "replay_error_p95", "replay_error_p95_accepted"):
         if summary[name] is None:
             summary["missing"][name] = "no report tells a replay error"
     if edges:
@@ -146,7 +148,7 @@ def figure_rows(summary):
 
 
 def overview(summary):
-    return "\n".join(f"  {name:22} {text:>7}  {wanted:7} {met}" for name, text, wanted, met, _ in figure_rows(summary))
+    return "\n".join(f"  {name:26} {text:>7}  {wanted:7} {met}" for name, text, wanted, met, _ in figure_rows(summary))
 
 
 def table(head, rows):

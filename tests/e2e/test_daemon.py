@@ -80,6 +80,8 @@ def test_windows_metrics_and_a_kill(ctx):
         assert workload.pid in pids, pids
         assert "error" in daemon.ask("nonsense")
         assert "whyidle_windows_total" in daemon.ask("metrics")["metrics"]
+        top = ctx.run(ctx.whyidle, "top", "--once", "--control", daemon.control)
+        assert top.status == 0 and f"{workload.pid} lock_wait" in top.out and " idle " in top.out, top
         dumped = ctx.run(ctx.whyidle, "dump", "-d", "100", "-o", str(ctx.folder), "--control", daemon.control).out.split()
         assert dumped and "lock_wait" in ctx.run(ctx.whyidle, "dump", dumped[0]).out, dumped
         daemon.process.send_signal(signal.SIGKILL)

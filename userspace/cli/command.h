@@ -37,7 +37,7 @@ struct command {
 };
 
 extern const struct command command_record, command_report, command_compare, command_export, command_doctor,
-    command_dump, command_daemon;
+    command_dump, command_daemon, command_top;
 
 /* Prints "whyidle: TEXT" on stderr. */
 void command_error(const struct error *error);

@@ -12,7 +12,7 @@
 
 static const struct command *const commands[] = {&command_record, &command_report, &command_compare,
                                                  &command_export, &command_doctor, &command_daemon,
-                                                 &command_dump};
+                                                 &command_top,    &command_dump};
 
 static void help(FILE *out)
 {

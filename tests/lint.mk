@@ -33,13 +33,13 @@ else
 	@echo 'lint-tidy: skipped, clang-tidy $(CLANG_TOOLS) is not installed'
 endif
 
-# A copy of the skeleton in which nothing is looked for: bpftool wrote it.
-LINT_SKELETON := $(BUILD)/lint/gen/$(notdir $(SKELETON))
-$(LINT_SKELETON): $(SKELETON)
+# Copies of the skeletons in which nothing is looked for: bpftool wrote them.
+LINT_SKELETONS := $(patsubst $(BUILD)/gen/%,$(BUILD)/lint/gen/%,$(SKELETON) $(COUNTERS_SKELETON))
+$(LINT_SKELETONS): $(BUILD)/lint/gen/%: $(BUILD)/gen/%
 	$(Q)mkdir -p $(@D)
 	$(Q){ echo '/* NOLINTBEGIN */'; cat $<; echo '/* NOLINTEND */'; } > $@
 
-$(BUILD)/lint/%.c.tidy: %.c .clang-tidy $(filter %.h,$(LINT_C)) | $(LINT_SKELETON) $(SYSCALL_TABLE)
+$(BUILD)/lint/%.c.tidy: %.c .clang-tidy $(filter %.h,$(LINT_C)) | $(LINT_SKELETONS) $(SYSCALL_TABLE)
 	$(call say,TIDY,$<)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(LINT_TIDY) --quiet $< -- -I$(BUILD)/lint/gen $(filter-out -MMD -MP $(WARN),$(USER_CFLAGS)) \

@@ -177,7 +177,7 @@ static int load(void *context, struct daemon_config *config, struct error *error
 	struct loader *loader = context;
 	struct daemon_values values = {0};
 	struct config_file file = {0};
-	enum options_result parsed;
+	enum options_result parsed = OPTIONS_BAD;
 	int err;
 
 	daemon_config_init(&values.config);
@@ -246,7 +246,7 @@ static int run(const struct command_services *services, int argc, char **argv)
 	struct loader loader = {.argc = argc, .argv = argv};
 	struct daemon_options wanted = {.load = load, .log = log_line, .context = &loader};
 	struct daemon_values values = {0};
-	enum options_result parsed;
+	enum options_result parsed = OPTIONS_BAD;
 	struct error error = {0};
 	int err = parse_arguments(&loader, &values, &parsed, &error);
 

@@ -45,7 +45,7 @@ static int address_of(const char *path, struct sockaddr_un *address, struct erro
 	if (strlen(path) >= sizeof(address->sun_path))
 		return error_set(error, -ENAMETOOLONG, "the path of the control socket is too long: %s",
 		                 path);
-	strcpy(address->sun_path, path);
+	memcpy(address->sun_path, path, strlen(path) + 1);
 	return 0;
 }
 
@@ -116,7 +116,7 @@ static int listen_on(struct control *control, struct error *error)
 	umask(mask);
 	if (!err) {
 		control->bound = true;
-		strcpy(control->path, address.sun_path);
+		memcpy(control->path, address.sun_path, sizeof(control->path));
 		err = listen(control->listener, BACKLOG) ||
 		              epoll_ctl(control->epoll, EPOLL_CTL_ADD, control->listener, &event)
 		          ? -errno

@@ -28,7 +28,7 @@ static int connect_to(const char *path, struct error *error)
 	if (strlen(path) >= sizeof(address.sun_path))
 		return error_set(error, -ENAMETOOLONG, "the path of the control socket is too long: %s",
 		                 path);
-	strcpy(address.sun_path, path);
+	memcpy(address.sun_path, path, strlen(path) + 1);
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return error_set(error, -errno, "cannot make a socket: %s", strerror(errno));

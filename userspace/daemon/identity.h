@@ -2,10 +2,7 @@
 /*
  * Who a process is in the words of a fleet: its name, its container, its pod.
  *
- * Container and pod are taken from the names of its control groups: the container's id as everywhere
- * (cgroup_container), the pod's as the kubelet writes it
- * (https://kubernetes.io/docs/concepts/architecture/cgroups/): "pod" with its UID, in which systemd's names
- * have "_" for "-".
+ * Container and pod are taken from the names of its control groups (cgroup_container, cgroup_pod).
  */
 #ifndef WHYIDLE_DAEMON_IDENTITY_H
 #define WHYIDLE_DAEMON_IDENTITY_H

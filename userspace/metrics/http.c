@@ -109,8 +109,8 @@ static int socket_address(const char *text, struct sockaddr_storage *address, so
 {
 	struct sockaddr_in *four = (void *)address;
 	struct sockaddr_in6 *six = (void *)address;
-	char host[INET6_ADDRSTRLEN];
-	uint16_t port;
+	char host[INET6_ADDRSTRLEN] = "";
+	uint16_t port = 0;
 	int err = http_listen_parse(text, host, sizeof(host), &port, error);
 
 	if (err)
@@ -133,7 +133,7 @@ static int socket_address(const char *text, struct sockaddr_storage *address, so
 static int listen_on(struct http_server *server, const char *text, struct error *error)
 {
 	struct sockaddr_storage address;
-	socklen_t length;
+	socklen_t length = 0;
 	int one = 1, err = socket_address(text, &address, &length, error);
 
 	if (err)
@@ -210,6 +210,7 @@ static int start(struct http_server *server, struct error *error)
 {
 	const union MHD_DaemonInfo *info;
 
+	/* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): a library without it was refused */
 	server->daemon = server->library.start(
 	    MHD_USE_EPOLL, 0, NULL, NULL, on_request, server, MHD_OPTION_LISTEN_SOCKET, server->listener,
 	    MHD_OPTION_CONNECTION_LIMIT, (unsigned)HTTP_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
@@ -260,7 +261,7 @@ int http_server_timeout(struct http_server *server)
 
 	if (server->library.timeout(server->daemon, &left) != MHD_YES)
 		return -1;
-	return left > HTTP_TIMEOUT_S * 1000 ? HTTP_TIMEOUT_S * 1000 : (int)left;
+	return left > HTTP_TIMEOUT_S * 1000ULL ? HTTP_TIMEOUT_S * 1000 : (int)left;
 }
 
 void http_server_run(struct http_server *server)

@@ -156,8 +156,9 @@ def check_left(target, before):
 
 
 def lent(pid):
-    """Mappings of code without a file: the instructions that are lent. The program has none of its own."""
-    return [line for line in maps(pid) if "x" in line.split()[1] and line.split()[4] == "0" and "[v" not in line]
+    """Mappings of code without a file or a name: the instructions that are lent. The program has none of its own, and
+    what the kernel maps for probes is named [uprobes]."""
+    return [line for line in maps(pid) if "x" in line.split()[1] and len(line.split()) == 5]
 
 
 def count_maps(pid, word):
@@ -205,6 +206,45 @@ def test_target_forks(ctx):
 
 STEPS = ("seized", "interrupted", "held", "frames written", "call set", "signals blocked", "call entered", "region mapped",
          "region filled", "code set", "let go", "answered", "handed over", "ring made", "ring open")
+
+
+@needs("bpf")
+@limit(90)
+def test_record_with_inject(ctx):
+    """In a mount namespace of its own, twice; what the recorder says, what the report has, and what is left."""
+    target = Target(ctx, "launch", "idle", *WAITS, prefix=("unshare", "-m"))
+    before = settled(target)
+    for name in ("first.whyidle", "second.whyidle"):
+        done = ctx.run(ctx.whyidle, "record", "-q", "--no-report", "-o", name, "-p", target.pid, "--inject", "-d", "1.5",
+                       timeout=60)
+        assert done.status == 0 and "got the CUPTI bridge" in done.err and "no sense" not in done.err, done
+        report = ctx.report(name)
+        assert report["source"]["gpu_timeline"] == "cupti" and report["gpus"][0]["op_count"] > 0, report["source"]
+        assert not any("not attached" in line for line in report["degraded"]), report["degraded"]
+        check_left(target, before)
+    target.end()
+
+
+@needs("bpf")
+def test_inject_refused_or_without_cupti(ctx):
+    """The calls are probed instead, and the report says why."""
+    target = Target(ctx, "launch", "idle", env={"SIM_CUPTI_TAKEN": "1"})
+    before = settled(target)
+    done = ctx.run(ctx.whyidle, "record", "-q", "--no-report", "-o", "taken.whyidle", "-p", target.pid, "--inject", "-d", "2",
+                   timeout=60)
+    report = ctx.report("taken.whyidle")
+    assert done.status == 0 and any("CUPTI" in line for line in report["degraded"]), (done, report["degraded"])
+    assert report["source"]["gpu_timeline"] == "inferred" and report["gpus"][0]["op_count"] > 0, report["source"]
+    check_left(target, before)
+    os.kill(target.pid, signal.SIGSTOP)
+    wait_until(lambda: status_field(target.pid, target.pid, "State").startswith("T"), "the target to stop")
+    done = ctx.run(ctx.whyidle, "record", "-q", "--no-report", "-o", "stopped.whyidle", "-p", target.pid, "--inject", "-d",
+                   "1", timeout=60)
+    os.kill(target.pid, signal.SIGCONT)
+    assert done.status == 0 and "was not attached (stopped)" in done.err, done
+    target.end()
+    for wrong in (("--inject", "--", "true"), ("--inject", "-p", os.getpid(), "--no-bridge")):
+        assert ctx.run(ctx.whyidle, "record", *wrong).status == 2
 
 
 @needs("root")

@@ -13,7 +13,7 @@
 
 struct record_values {
 	const char *output;
-	bool quiet, as_root, no_bridge, no_bpf, no_report, json;
+	bool quiet, as_root, no_bridge, no_bpf, no_report, json, inject;
 	uint64_t ring_bytes, bridge_ring_bytes, sample_period_ns, min_offcpu_ns;
 	int uprobes, user_stacks;
 	struct record_targets targets;
@@ -67,6 +67,12 @@ static const struct option_spec options[] = {
          "how long to record processes that run already, in seconds or with a unit (default: until Ctrl-C)",
      .kind = OPTION_TEXT,
      .offset = FIELD(targets.duration)},
+    {.name = "inject",
+     .help = "load the CUPTI bridge into processes that run already, for the time of the recording: "
+             "GPU times as CUPTI has them instead of an inferred timeline (x86-64, glibc; not yet tried "
+             "on a real GPU)",
+     .kind = OPTION_FLAG,
+     .offset = FIELD(inject)},
     {.name = "output",
      .letter = 'o',
      .argument = "FILE",
@@ -154,9 +160,9 @@ static const struct command_spec spec = {
         "to standard error (but --json to standard output). The exit status is the command's own, 128+N if\n"
         "signal N ended it. Ctrl-C reaches the command as always; a second one ends the recording without\n"
         "waiting for it.\n"
-        "Processes that run already are left as they are. Without CUPTI in them the GPU timeline is "
-        "inferred\n"
-        "from their CUDA calls. Ctrl-C ends the recording, and the report comes.\n",
+        "Processes that run already are left as they are, unless --inject is given. Without CUPTI in them "
+        "the\n"
+        "GPU timeline is inferred from their CUDA calls. Ctrl-C ends the recording, and the report comes.\n",
 };
 
 struct screen {
@@ -251,6 +257,10 @@ static int check(struct record_values *values, struct recorder_options *wanted, 
 		                 "record: which command, or which processes? (see whyidle record --help)");
 	if (!running && values->targets.duration)
 		return error_set(error, -EINVAL, "record: --duration is for processes that run already");
+	if (values->inject && (!running || values->no_bridge))
+		return error_set(
+		    error, -EINVAL,
+		    "record: --inject is for processes that run already, and for the CUPTI bridge");
 	if (running && values->no_bpf)
 		return error_set(error, -EINVAL,
 		                 "record: --no-bpf leaves nothing to record of processes that run already");
@@ -287,6 +297,7 @@ static int run(const struct command_services *services, int argc, char **argv)
 	wanted.as_root = values.as_root;
 	wanted.no_bridge = values.no_bridge;
 	wanted.no_bpf = values.no_bpf;
+	wanted.inject = values.inject;
 	wanted.uprobes = values.uprobes;
 	wanted.bpf_ring_bytes = values.ring_bytes;
 	wanted.bridge_ring_bytes = values.bridge_ring_bytes;

@@ -176,8 +176,14 @@ static int convert_device(struct bridge_convert *convert, const struct ring_devi
 	bool added;
 	int index;
 
-	if (device->device >= BRIDGE_MAX_ORDINAL || convert->devices[device->device])
+	if (device->device >= BRIDGE_MAX_ORDINAL)
 		return drop(convert);
+	/* A bridge that came late tells the devices by itself, and CUPTI may tell the same again. */
+	if (convert->devices[device->device])
+		return memcmp(convert->tables->devices.items[convert->devices[device->device] - 1].uuid,
+		              device->uuid, sizeof(device->uuid))
+		           ? drop(convert)
+		           : 0;
 	index = find_device(convert->tables, device->uuid, device->device, &added);
 	if (index < 0)
 		return drop(convert);

@@ -17,6 +17,7 @@
 #include "collect/recorder_parts.h"
 
 #define POLL_MS         50
+#define COLLECT_MS      5
 #define FLUSH_PERIOD_NS 500000000ULL
 #define LAST_FLUSH_MS   300 /* bridges of processes that outlive the command: time for one more flush */
 
@@ -179,12 +180,22 @@ static bool handle_signals(struct recorder *recorder)
 
 static void wait_for_news(const struct recorder *recorder, int timeout_ms)
 {
-	struct pollfd fds[2] = {
+	struct pollfd fds[3] = {
 	    {.fd = recorder->signals, .events = POLLIN},
 	    {.fd = recorder->server ? bridge_server_fd(recorder->server) : -1, .events = POLLIN},
+	    {.fd = recorder->injections ? injections_fd(recorder->injections) : -1, .events = POLLIN},
 	};
 
-	poll(fds, 2, timeout_ms);
+	poll(fds, 3, timeout_ms);
+}
+
+void recorder_collect(struct recorder *recorder)
+{
+	struct pollfd news = {.fd = recorder->server ? bridge_server_fd(recorder->server) : -1,
+	                      .events = POLLIN};
+
+	poll(&news, 1, COLLECT_MS);
+	collect(recorder);
 }
 
 static void run(struct recorder *recorder)
@@ -265,6 +276,7 @@ static void finish(struct recorder *recorder)
 	struct error error = {0};
 	int err;
 
+	recorder_inject_finish(recorder);
 	last_flush(recorder);
 	if (recorder->watch)
 		cuda_watch_finish(recorder->watch);

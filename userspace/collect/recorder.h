@@ -43,6 +43,7 @@ struct recorder_options {
 	const char *options; /* as the user gave them, for the record */
 	bool as_root;        /* under sudo: do not become the invoking user */
 	bool no_bridge, no_bpf;
+	bool inject; /* `targets` get the CUPTI bridge while they are recorded */
 	enum recorder_uprobes uprobes;
 	uint64_t bpf_ring_bytes;    /* 0: default */
 	uint64_t bridge_ring_bytes; /* 0: default */

@@ -5,6 +5,7 @@
  *	recorder.c           the course of a recording: prepare, run, finish
  *	recorder_command.c   a command that is started for it
  *	recorder_running.c   processes that run already
+ *	recorder_inject.c    the bridge in processes that run already
  *	recorder_cuda.c      probes on the CUDA calls of a process
  *	recorder_file.c      the session file
  *	recorder_notes.c     what is told, and kept in the file
@@ -20,6 +21,7 @@
 #include "collect/bridge_server.h"
 #include "collect/cuda_watch.h"
 #include "collect/discover.h"
+#include "collect/injections.h"
 #include "collect/launch.h"
 #include "collect/recorder.h"
 #include "trace/session.h"
@@ -45,8 +47,9 @@ struct recorder {
 	struct discover *discover; /* of processes that run already */
 	struct {
 		ARRAY(int)
-	} target_pidfds;           /* of processes that were given by pid */
-	struct pid_list untracked; /* found, and not yet recorded */
+	} target_pidfds;               /* of processes that were given by pid */
+	struct pid_list untracked;     /* found, and not yet recorded */
+	struct injections *injections; /* NULL: nothing is loaded into processes that run already */
 
 	int signals; /* signalfd */
 	sigset_t old_mask;
@@ -98,6 +101,17 @@ void recorder_cuda_without_bridge(void *context, uint32_t pid, enum bridge_state
 int recorder_start_bpf(struct recorder *recorder, const struct bpf_source_callers *callers,
                        struct error *error);
 void recorder_bridge_degraded(void *context, uint32_t pid, const char *what);
+
+/* Takes what the rings hold, after waiting for some of it for a moment. */
+void recorder_collect(struct recorder *recorder);
+
+/* recorder_inject.c: opens the server of the bridges. What is open is closed by recorder_running_close. */
+int recorder_inject_open(struct recorder *recorder, struct error *error);
+/* True if the process is attached, now or later, or is told not to be: no probes are needed for now. */
+bool recorder_inject_add(struct recorder *recorder, struct discovered *process);
+void recorder_inject_poll(struct recorder *recorder);
+/* Takes all bridges out again, bounded in time. */
+void recorder_inject_finish(struct recorder *recorder);
 
 /*
  * recorder_command.c: starts the command, stopped; it goes on by launch_release. `handle` returns true if the

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Processes that run already: they are found (collect/discover.h), tracked with all that descends from them,
- * and their CUDA calls are probed. Nothing is done to them.
+ * and their CUDA calls are probed. Nothing is done to them, unless it is asked for (recorder_inject.c).
  */
 #include <errno.h>
 #include <poll.h>
@@ -107,10 +107,12 @@ static void on_found(void *context, struct discovered *process, bool again)
 		want(recorder, process->pid);
 		recorder_put_rank(recorder, process->pid);
 	}
-	if (recorder->options->uprobes == RECORDER_UPROBES_NEVER)
+	if (recorder->options->uprobes == RECORDER_UPROBES_NEVER && !recorder->injections)
 		recorder_degrade(recorder, "no CUDA calls for process %u (%s): --uprobes never", process->pid,
 		                 process->comm);
-	else
+	if (recorder_inject_add(recorder, process) && recorder->options->uprobes == RECORDER_UPROBES_AUTO)
+		return;
+	if (recorder->options->uprobes != RECORDER_UPROBES_NEVER)
 		recorder_probe_cuda(recorder, process->pid, process->libraries, process->library_count);
 }
 
@@ -142,6 +144,7 @@ void recorder_running_poll(struct recorder *recorder, uint64_t now_ns)
 {
 	discover_poll(recorder->discover, now_ns);
 	track(recorder);
+	recorder_inject_poll(recorder);
 }
 
 /* ---- the course of it ---- */
@@ -166,6 +169,8 @@ int recorder_prepare_running(struct recorder *recorder, struct error *error)
 	name_subject(&recorder->options->targets, subject);
 	recorder_put_session(recorder, subject);
 	err = bpf_source_attach(recorder->bpf, recorder->writer, error);
+	if (!err && recorder->options->inject)
+		err = recorder_inject_open(recorder, error);
 	if (!err)
 		err = start_discovery(recorder, error);
 	if (!err && recorder->options->duration_ns)
@@ -219,6 +224,7 @@ void recorder_running_close(struct recorder *recorder)
 {
 	int *fd;
 
+	injections_close(recorder->injections);
 	discover_close(recorder->discover);
 	array_for_each (fd, &recorder->target_pidfds) {
 		if (*fd >= 0)

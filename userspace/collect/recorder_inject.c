@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * --inject: processes that run already get the CUPTI bridge for the time of the recording. One that cannot be
+ * attached, or in which CUPTI does not work, is left as it is and its CUDA calls are probed instead.
+ */
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "collect/recorder_parts.h"
+
+/* What discovered.user points to. */
+static char attaching, attached, refused;
+
+static void probe_instead(struct recorder *recorder, uint32_t pid)
+{
+	struct discovered *process = discover_find(recorder->discover, pid);
+
+	if (!process)
+		return;
+	process->user = &refused;
+	if (recorder->options->uprobes == RECORDER_UPROBES_AUTO)
+		recorder_probe_cuda(recorder, pid, process->libraries, process->library_count);
+}
+
+static void on_attached(void *context, uint32_t pid, const struct inject_times *times)
+{
+	struct recorder *recorder = context;
+	struct discovered *process = discover_find(recorder->discover, pid);
+
+	if (process)
+		process->user = &attached;
+	recorder_say(recorder,
+	             "process %u got the CUPTI bridge after %.0f ms; a thread of it was held for %.1f ms",
+	             pid, times->total_ns / 1e6, times->borrow_ns / 1e6);
+}
+
+static void on_refused(void *context, uint32_t pid, enum inject_reason reason, const char *text)
+{
+	struct recorder *recorder = context;
+	char name[64];
+
+	process_name(pid, name, sizeof(name));
+	recorder_degrade(recorder, "process %u%s%s%s was not attached (%s): %s", pid, *name ? " (" : "", name,
+	                 *name ? ")" : "", inject_reason_code(reason), text);
+	probe_instead(recorder, pid);
+}
+
+int recorder_inject_open(struct recorder *recorder, struct error *error)
+{
+	const struct bridge_server_options server = {
+	    .uid = recorder->user.uid,
+	    .ring_bytes = recorder->options->bridge_ring_bytes,
+	    .degraded = recorder_bridge_degraded,
+	    .context = recorder,
+	};
+	struct injections_options options = {
+	    .attached = on_attached, .refused = on_refused, .context = recorder};
+	int err = bridge_server_open(&recorder->server, &server, error);
+
+	if (err)
+		return err;
+	options.server = recorder->server;
+	return injections_open(&recorder->injections, &options, error);
+}
+
+bool recorder_inject_add(struct recorder *recorder, struct discovered *process)
+{
+	struct error error = {0};
+
+	if (!recorder->injections || process->user == &refused)
+		return false;
+	/* Where CUDA has not been started CUPTI cannot be either: it is found again once it has. */
+	if (process->user || !process->started)
+		return true;
+	process->user = &attaching;
+	if (injections_add(recorder->injections, process->pid, &error))
+		on_refused(recorder, process->pid, INJECT_FAILED_REASON, error.text);
+	return true;
+}
+
+void recorder_inject_poll(struct recorder *recorder)
+{
+	struct error error = {0};
+	int err;
+
+	if (!recorder->injections)
+		return;
+	err = injections_poll(recorder->injections, recorder->writer, &error);
+	recorder_note_error(recorder, err, &error);
+	for (size_t i = 0; i < discover_count(recorder->discover); i++) {
+		const struct discovered *process = discover_at(recorder->discover, i);
+
+		/* The server has said why. */
+		if (process->user == &attached &&
+		    bridge_server_state(recorder->server, process->pid, NULL) == BRIDGE_FAILED)
+			probe_instead(recorder, process->pid);
+	}
+}
+
+void recorder_inject_finish(struct recorder *recorder)
+{
+	uint64_t until = clock_ns(CLOCK_MONOTONIC) + INJECTIONS_LEAVE_NS;
+	size_t left;
+
+	if (!recorder->injections)
+		return;
+	injections_stop(recorder->injections);
+	while ((left = bridge_server_adopted(recorder->server)) && clock_ns(CLOCK_MONOTONIC) < until)
+		recorder_collect(recorder);
+	if (left)
+		recorder_degrade(
+		    recorder,
+		    "%zu process%s did not let the CUPTI bridge go in time: it leaves by itself, "
+		    "its last records are missing",
+		    left, left > 1 ? "es" : "");
+}

@@ -69,8 +69,7 @@ static const struct option_spec options[] = {
      .offset = FIELD(targets.duration)},
     {.name = "inject",
      .help = "load the CUPTI bridge into processes that run already, for the time of the recording: "
-             "GPU times as CUPTI has them instead of an inferred timeline (x86-64, glibc; not yet tried "
-             "on a real GPU)",
+             "GPU times as CUPTI has them instead of an inferred timeline (x86-64, glibc)",
      .kind = OPTION_FLAG,
      .offset = FIELD(inject)},
     {.name = "output",

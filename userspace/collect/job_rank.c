@@ -8,7 +8,7 @@
 
 #include "collect/pure_job_rank.h"
 
-#define ENVIRONMENT_MOST (256 * 1024)
+#define ENVIRONMENT_MOST ((size_t)256 * 1024)
 
 /* Size of what was read, 0 if nothing could be. */
 static size_t read_environment(uint32_t pid, char *text, size_t most)

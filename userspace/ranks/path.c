@@ -45,23 +45,31 @@ static uint32_t cause_of(struct builder *builder, uint32_t root, const struct la
 	return at;
 }
 
+/* NULL if memory ran out. */
+static struct path_part *find_part(struct builder *builder, uint32_t cause, uint32_t label)
+{
+	uint64_t key = (uint64_t)cause << 32 | label;
+	struct path_part *part;
+	uint32_t at;
+
+	if (index_map_get(&builder->part_by_key, key, &at))
+		return &builder->parts.items[at];
+	part = array_add(&builder->parts);
+	if (!part || index_map_put(&builder->part_by_key, key, (uint32_t)builder->parts.count - 1))
+		return NULL;
+	*part = (struct path_part){cause, label, 0};
+	return part;
+}
+
 static int add_cause(struct builder *builder, const struct share *share, uint64_t ns)
 {
-	uint32_t cause = cause_of(builder, share->root, &builder->ranks->labels.items[share->label]), at;
-	uint64_t key = (uint64_t)cause << 32 | share->label;
-	struct path_part *part;
+	uint32_t cause = cause_of(builder, share->root, &builder->ranks->labels.items[share->label]);
+	struct path_part *part = cause == RANKS_NONE ? NULL : find_part(builder, cause, share->label);
 
-	if (cause == RANKS_NONE)
+	if (!part)
 		return -ENOMEM;
 	builder->path->causes.items[cause].ns += ns;
-	if (!index_map_get(&builder->part_by_key, key, &at)) {
-		part = array_add(&builder->parts);
-		at = (uint32_t)builder->parts.count - 1;
-		if (!part || index_map_put(&builder->part_by_key, key, at))
-			return -ENOMEM;
-		*part = (struct path_part){cause, share->label, 0};
-	}
-	builder->parts.items[at].ns += ns;
+	part->ns += ns;
 	return 0;
 }
 

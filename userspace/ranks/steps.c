@@ -279,20 +279,29 @@ struct step_causes {
 	ARRAY(struct step_cause)
 };
 
-static int add_step_cause(struct step_causes *causes, uint32_t step, const struct share *share)
+/* NULL if memory ran out. */
+static struct step_cause *find_step_cause(struct step_causes *causes, uint32_t step, uint32_t cause)
 {
-	uint64_t key = (uint64_t)step << 32 | share->cause;
+	uint64_t key = (uint64_t)step << 32 | cause;
 	struct step_cause *slot;
 	uint32_t at;
 
-	if (!index_map_get(&causes->by_key, key, &at)) {
-		slot = array_add(causes);
-		at = (uint32_t)causes->count - 1;
-		if (!slot || index_map_put(&causes->by_key, key, at))
-			return -ENOMEM;
-		*slot = (struct step_cause){.step = step, .cause = share->cause};
-	}
-	causes->items[at].ns += share->ns;
+	if (index_map_get(&causes->by_key, key, &at))
+		return &causes->items[at];
+	slot = array_add(causes);
+	if (!slot || index_map_put(&causes->by_key, key, (uint32_t)causes->count - 1))
+		return NULL;
+	*slot = (struct step_cause){.step = step, .cause = cause};
+	return slot;
+}
+
+static int add_step_cause(struct step_causes *causes, uint32_t step, const struct share *share)
+{
+	struct step_cause *slot = find_step_cause(causes, step, share->cause);
+
+	if (!slot)
+		return -ENOMEM;
+	slot->ns += share->ns;
 	return 0;
 }
 

@@ -266,13 +266,13 @@ static pid_t start_rank(const struct options *options, int rank, const char *id,
 	char **arguments = calloc((size_t)argc + 5, sizeof(*arguments)), number[16];
 	pid_t parent = getpid(), child = fork();
 
-	check(arguments && child >= 0, "fork");
+	check(child >= 0, "fork");
 	if (child) {
 		free(arguments);
 		return child;
 	}
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent)
+	if (!arguments || getppid() != parent)
 		_exit(1);
 	snprintf(number, sizeof(number), "%d", rank);
 	memcpy(arguments, argv, (size_t)argc * sizeof(*argv));

@@ -2,15 +2,38 @@
 #include "cupti_bridge/bridge.h"
 
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "cupti_bridge/clock.h"
 
 #define STATUS_TEXT 1000 /* bytes of a text that are kept */
 
+/*
+ * A page that the kernel clears in every child (since Linux 4.14) tells a fork without a system call:
+ * getpid() took 3 µs on a virtual machine, twice for each NVTX range.
+ */
+void bridge_own(struct bridge *bridge)
+{
+	size_t size = (size_t)sysconf(_SC_PAGESIZE);
+	uint32_t *page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	bridge->pid = getpid();
+	if (page == MAP_FAILED)
+		return;
+	if (madvise(page, size, MADV_WIPEONFORK)) {
+		munmap(page, size);
+		return;
+	}
+	*page = 1;
+	bridge->mark = page;
+}
+
 bool bridge_is_owner(const struct bridge *bridge)
 {
-	return !__atomic_load_n(&bridge->forked, __ATOMIC_RELAXED) && getpid() == bridge->pid;
+	if (__atomic_load_n(&bridge->forked, __ATOMIC_RELAXED))
+		return false;
+	return bridge->mark ? *bridge->mark : getpid() == bridge->pid;
 }
 
 bool bridge_is_wanted(struct bridge *bridge)

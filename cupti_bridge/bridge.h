@@ -22,11 +22,12 @@
 #include "cupti_bridge/ring_writer.h"
 
 struct bridge {
-	pid_t pid;        /* process that owns all this */
-	uint32_t forked;  /* 1 in a forked child (atomic) */
-	uint32_t muted;   /* 1: nobody reads any more, or the process is exiting (atomic) */
-	uint32_t exiting; /* 1: the process is (atomic) */
-	bool late;        /* put into a running process: it has to be able to leave again */
+	pid_t pid;                     /* process that owns all this */
+	uint32_t forked;               /* 1 in a forked child (atomic) */
+	const volatile uint32_t *mark; /* 1, and 0 in a forked child; NULL: the kernel cannot do that */
+	uint32_t muted;                /* 1: nobody reads any more, or the process is exiting (atomic) */
+	uint32_t exiting;              /* 1: the process is (atomic) */
+	bool late;                     /* put into a running process: it has to be able to leave again */
 	enum ring_phase phase;
 	struct collector_link link;
 	struct ring_writer ring;
@@ -39,6 +40,9 @@ struct bridge {
 	uint64_t calibrated_ns; /* when the offset of the clocks was last read */
 	uint64_t delivered_ns;  /* when CUPTI last handed over a buffer (atomic) */
 };
+
+/* Makes this process the owner of the bridge. */
+void bridge_own(struct bridge *bridge);
 
 /* False in a forked child, also in one made without the C library's knowledge. */
 bool bridge_is_owner(const struct bridge *bridge);

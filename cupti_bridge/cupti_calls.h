@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * CUDA API functions whose calls the bridge asks CUPTI to record: X(name, cbid), with the name that CUPTI
- * gives them. They put work on the GPU, wait for it, take or give back memory, or load code; queries and the
- * like are left out because torch makes several of those for each launch.
+ * gives them. They put work on the GPU, wait for it, take or give back memory, load code, or mark what is to
+ * be profiled; queries and the like are left out because torch makes several of those for each launch.
  *
  * Figures from cupti_runtime_cbid.h and cupti_driver_cbid.h of CUDA 13.0; `make check-abi` compares them.
  * Numbers are never reused, so older versions agree as far as they know the function. Functions of later
@@ -36,6 +36,7 @@
 	X(cudaMemcpy3DAsync_v3020, 145) X(cudaHostRegister_v4000, 152) \
 	X(cudaHostUnregister_v4000, 153) X(cudaMemcpyPeer_v4000, 160) \
 	X(cudaMemcpyPeerAsync_v4000, 161) X(cudaMemcpy3DPeer_v4000, 162) \
+	X(cudaProfilerStart_v4000, 171) X(cudaProfilerStop_v4000, 172) \
 	X(cudaMemcpy3DPeerAsync_v4000, 163) X(cudaDeviceSynchronize_v3020, 165) \
 	X(cudaMallocMipmappedArray_v5000, 192) X(cudaFreeMipmappedArray_v5000, 194) \
 	X(cudaMallocManaged_v6000, 206) X(cudaLaunchKernel_v7000, 211) \
@@ -95,7 +96,8 @@
 	X(cuMemcpy2DAsync_v2, 289) X(cuMemcpy3D_v2, 290) X(cuMemcpy3DAsync_v2, 291) \
 	X(cuMemcpyHtoA_v2, 292) X(cuMemcpyHtoAAsync_v2, 293) X(cuMemAllocHost_v2, 294) \
 	X(cuMemHostRegister, 301) X(cuMemHostUnregister, 302) X(cuMemcpy, 305) \
-	X(cuMemcpyAsync, 306) X(cuLaunchKernel, 307) X(cuMemcpyPeer, 318) \
+	X(cuMemcpyAsync, 306) X(cuLaunchKernel, 307) X(cuProfilerStart, 308) \
+	X(cuProfilerStop, 309) X(cuMemcpyPeer, 318) \
 	X(cuMemcpyPeerAsync, 319) X(cuMemcpy3DPeer, 320) X(cuMemcpy3DPeerAsync, 321) \
 	X(cuLinkComplete, 365) X(cuMemAllocManaged, 371) X(cuMemHostRegister_v2, 379) \
 	X(cuMemcpyHtoD_v2_ptds, 397) X(cuMemcpyDtoH_v2_ptds, 398) X(cuMemcpyDtoD_v2_ptds, 399) \

@@ -6,10 +6,10 @@
  */
 #include <errno.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "cupti_bridge/clock.h"
 #include "cupti_bridge/lifecycle.h"
+#include "cupti_bridge/nvtx.h"
 #include "cupti_bridge/worker.h"
 
 static void start(const char *socket_name)
@@ -17,12 +17,15 @@ static void start(const char *socket_name)
 	struct bridge *bridge = lifecycle_bridge();
 	uint64_t cpu_ns = clock_thread_cpu_ns();
 
-	bridge->pid = getpid();
+	bridge_own(bridge);
 	if (!collector_link_open(&bridge->link, socket_name))
 		return;
 	/* From here on a fork has something to leave alone. */
-	if (lifecycle_connect() && lifecycle_start_cupti())
-		worker_start(bridge);
+	if (lifecycle_connect()) {
+		nvtx_begin(bridge);
+		if (lifecycle_start_cupti())
+			worker_start(bridge);
+	}
 	ring_writer_add_cost(&bridge->ring, clock_thread_cpu_ns() - cpu_ns);
 }
 

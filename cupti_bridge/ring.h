@@ -81,6 +81,7 @@ enum ring_type {
 	RING_SYNC = 9,
 	RING_OVERHEAD = 10,
 	RING_LOSS = 11,
+	RING_RANGE = 12,
 };
 
 struct ring_record {
@@ -202,6 +203,21 @@ struct ring_overhead {
 	uint32_t tid; /* 0: not tied to a thread */
 };
 
+enum ring_range_kind {
+	RING_RANGE_PUSH_POP = 1,
+	RING_RANGE_START_END = 2, /* may have been ended by another thread, and cross others */
+};
+
+/* A range that the program named by NVTX. */
+struct ring_range {
+	struct ring_record record;
+	uint64_t start_ns, end_ns;
+	uint32_t tid;    /* thread that began it, as the target sees it */
+	uint32_t name;   /* name id, 0: it has none */
+	uint32_t domain; /* name id of its domain, 0: the default one */
+	uint32_t kind;   /* enum ring_range_kind */
+};
+
 enum ring_loss_cause {
 	RING_LOSS_RING = 1,  /* this ring was full */
 	RING_LOSS_CUPTI = 2, /* CUPTI had no buffer */
@@ -230,5 +246,6 @@ _Static_assert(sizeof(struct ring_api) == 48, "ring_api");
 _Static_assert(sizeof(struct ring_sync) == 48, "ring_sync");
 _Static_assert(sizeof(struct ring_overhead) == 32, "ring_overhead");
 _Static_assert(sizeof(struct ring_loss) == 40, "ring_loss");
+_Static_assert(sizeof(struct ring_range) == 40, "ring_range");
 
 #endif

@@ -10,6 +10,13 @@
 #include <cupti_activity_deprecated.h>
 
 #include "cupti_bridge/cupti_abi.h"
+#if __has_include(<nvtx3/nvToolsExt.h>)
+#include <nvtx3/nvToolsExt.h>
+#include <stdbool.h>
+
+#include "cupti_bridge/nvtx_abi.h"
+#define HAVE_NVTX
+#endif
 
 #define SAME_VALUE(ours, theirs) _Static_assert((uint64_t)(ours) == (uint64_t)(theirs), #ours)
 #define SAME_SIZE(ours, theirs)  _Static_assert(sizeof(ours) == sizeof(theirs), #ours)
@@ -323,3 +330,47 @@ _Static_assert(__builtin_types_compatible_p(cupti_abi_timestamp, CUpti_Timestamp
 _Static_assert(__builtin_types_compatible_p(CUpti_CallbackFunc, void (*)(void *, CUpti_CallbackDomain,
                                                                          CUpti_CallbackId, const void *)),
                "cupti_abi_callback");
+
+/* NVTX: what it hands to a tool, and the places of functions in its tables. */
+#ifdef HAVE_NVTX
+SAME_VALUE(NVTX_ABI_TABLE_CALLBACKS, NVTX_ETID_CALLBACKS);
+SAME_VALUE(NVTX_ABI_MODULE_CORE, NVTX_CB_MODULE_CORE);
+SAME_VALUE(NVTX_ABI_MODULE_CORE2, NVTX_CB_MODULE_CORE2);
+SAME_VALUE(NVTX_ABI_MESSAGE_ASCII, NVTX_MESSAGE_TYPE_ASCII);
+SAME_VALUE(NVTX_ABI_MESSAGE_WIDE, NVTX_MESSAGE_TYPE_UNICODE);
+SAME_VALUE(NVTX_ABI_MESSAGE_REGISTERED, NVTX_MESSAGE_TYPE_REGISTERED);
+SAME_VALUE(NVTX_ABI_NO_TRACKING, NVTX_NO_PUSH_POP_TRACKING);
+#define SAME_CORE(name, theirs) SAME_VALUE(NVTX_ABI_##name, NVTX_CBID_CORE_##theirs)
+SAME_CORE(RANGE_START_EX, RangeStartEx);
+SAME_CORE(RANGE_START_A, RangeStartA);
+SAME_CORE(RANGE_START_W, RangeStartW);
+SAME_CORE(RANGE_END, RangeEnd);
+SAME_CORE(RANGE_PUSH_EX, RangePushEx);
+SAME_CORE(RANGE_PUSH_A, RangePushA);
+SAME_CORE(RANGE_PUSH_W, RangePushW);
+SAME_CORE(RANGE_POP, RangePop);
+#define SAME_CORE2(name, theirs) SAME_VALUE(NVTX_ABI_##name, NVTX_CBID_CORE2_##theirs)
+SAME_CORE2(DOMAIN_RANGE_START_EX, DomainRangeStartEx);
+SAME_CORE2(DOMAIN_RANGE_END, DomainRangeEnd);
+SAME_CORE2(DOMAIN_RANGE_PUSH_EX, DomainRangePushEx);
+SAME_CORE2(DOMAIN_RANGE_POP, DomainRangePop);
+SAME_CORE2(DOMAIN_REGISTER_STRING_A, DomainRegisterStringA);
+SAME_CORE2(DOMAIN_REGISTER_STRING_W, DomainRegisterStringW);
+SAME_CORE2(DOMAIN_CREATE_A, DomainCreateA);
+SAME_CORE2(DOMAIN_CREATE_W, DomainCreateW);
+SAME_SIZE(struct nvtx_abi_event, nvtxEventAttributes_t);
+SAME_FIELD(struct nvtx_abi_event, version, nvtxEventAttributes_t, version);
+SAME_FIELD(struct nvtx_abi_event, size, nvtxEventAttributes_t, size);
+SAME_FIELD(struct nvtx_abi_event, category, nvtxEventAttributes_t, category);
+SAME_FIELD(struct nvtx_abi_event, payload, nvtxEventAttributes_t, payload);
+SAME_FIELD(struct nvtx_abi_event, message_type, nvtxEventAttributes_t, messageType);
+SAME_FIELD(struct nvtx_abi_event, message, nvtxEventAttributes_t, message);
+SAME_FIELD(struct nvtx_abi_callbacks, struct_size, NvtxExportTableCallbacks, struct_size);
+SAME_FIELD(struct nvtx_abi_callbacks, get_table, NvtxExportTableCallbacks, GetModuleFunctionTable);
+SAME_SIZE(int, NvtxCallbackModule);
+_Static_assert(__builtin_types_compatible_p(nvtxRangePushA_impl_fntype, int (*)(const char *)), "push");
+_Static_assert(__builtin_types_compatible_p(nvtxRangeStartA_impl_fntype, uint64_t (*)(const char *)),
+               "start");
+_Static_assert(__builtin_types_compatible_p(nvtxRangeEnd_impl_fntype, void (*)(uint64_t)), "end");
+_Static_assert(__builtin_types_compatible_p(nvtxRangePop_impl_fntype, int (*)(void)), "pop");
+#endif

@@ -199,13 +199,15 @@ static void print_device(const struct peer *peer, const struct ring_device *devi
 
 static void print_record(struct peer *peer, const struct ring_record *record)
 {
-	static const char *const types[] = {"PAD",    "HELLO",  "STATUS", "NAME", "DEVICE",   "KERNEL",
-	                                    "MEMCPY", "MEMSET", "API",    "SYNC", "OVERHEAD", "LOSS"};
+	static const char *const types[] = {"PAD",      "HELLO",  "STATUS", "NAME", "DEVICE",
+	                                    "KERNEL",   "MEMCPY", "MEMSET", "API",  "SYNC",
+	                                    "OVERHEAD", "LOSS",   "RANGE"};
 	const struct ring_status *status = (const void *)record;
 	const struct ring_api *api = (const void *)record;
 	const struct ring_sync *sync = (const void *)record;
 	const struct ring_overhead *overhead = (const void *)record;
 	const struct ring_loss *loss = (const void *)record;
+	const struct ring_range *range = (const void *)record;
 	const struct ring_name *name = (const void *)record;
 
 	totals[record->type < MAX_TYPES ? record->type : 0]++;
@@ -215,7 +217,7 @@ static void print_record(struct peer *peer, const struct ring_record *record)
 	    record->type != RING_LOSS && record->type != RING_DEVICE)
 		return;
 	fprintf(options.out, "%u %s ", peer->pid,
-	        record->type <= RING_LOSS ? types[record->type] : "UNKNOWN");
+	        record->type <= RING_RANGE ? types[record->type] : "UNKNOWN");
 	switch (record->type) {
 	case RING_HELLO:
 		print_hello((const void *)record);
@@ -256,6 +258,12 @@ static void print_record(struct peer *peer, const struct ring_record *record)
 	case RING_LOSS:
 		fprintf(options.out, "start=%" PRIu64 " end=%" PRIu64 " cause=%u count=%" PRIu64 "\n",
 		        loss->start_ns, loss->end_ns, loss->cause, loss->count);
+		break;
+	case RING_RANGE:
+		fprintf(options.out, "start=%" PRIu64 " end=%" PRIu64 " tid=%u kind=%u", range->start_ns,
+		        range->end_ns, range->tid, range->kind);
+		fprintf(options.out, " domain=%s", name_of(peer, range->domain));
+		fprintf(options.out, " name=%s\n", name_of(peer, range->name));
 		break;
 	default:
 		fprintf(options.out, "size=%u\n", record->size);

@@ -9,6 +9,7 @@ import fcntl
 import os
 import re
 import select
+import shutil
 import signal
 import socket
 import struct
@@ -22,6 +23,9 @@ BRIDGE = os.path.join(BUILD, "libwhyidle_bridge.so")
 DUMP = os.path.join(BUILD, "sim/ring_dump")
 TARGET = os.path.join(BUILD, "sim/bridge_target")
 FAKE = os.path.join(BUILD, "sim/fake_cupti.so")
+# The same program with our stand-in for NVTX and, where its headers are, with NVIDIA's own.
+NVTX = [path for path in (os.path.join(BUILD, "sim", name) for name in ("nvtx_ranges", "nvtx_ranges_real"))
+        if os.path.exists(path)]
 
 # enum ring_phase
 RUNNING, FAILED, STOPPED = 2, 3, 4
@@ -108,6 +112,58 @@ def delivers_every_record():
         require(kernel["name"] == "_Z6targetPf", kernel)
     require(not dump.of("LOSS") and dump.ends[0]["lost_records"] == 0 and dump.ends[0]["cupti_lost"] == 0, dump.ends)
     require(0 < dump.ends[0]["bridge_ns"] < 1e9, dump.ends)
+
+
+@test
+def ranges_are_those_of_the_program():
+    require(NVTX, "nvtx_ranges is not built")
+    for program in NVTX:
+        dump = Dump([], [program], NVTX_INJECTION64_PATH=BRIDGE)
+        require(dump.code == 0 and not dump.stderr, dump.code, dump.stderr)
+        told = [line.split()[1:] for line in dump.stdout.splitlines()]
+        ranges = sorted(dump.of("RANGE"), key=lambda r: r["end"])
+        deep = [r for r in ranges if r["name"] == "deep"]
+        # 64 are told apart: those beyond are let go, and the rest ends in the right order.
+        require(len(deep) == 64 and all(b["start"] < a["start"] for a, b in zip(deep, deep[1:])), len(deep))
+        others = [r for r in ranges if r["name"] not in ("deep", "?")]
+        require([r["name"] for r in others] == [name for name, _, _ in told], others)
+        require(len(ranges) == len(deep) + len(told) + 1, ranges)  # one has no name
+        for record, (name, start, end) in zip(others, told):
+            require(int(start) <= record["start"] <= record["end"] <= int(end), record, start, end)
+            require(record["domain"] == ("loader" if name == "fetch" else "?"), record)
+            require(record["kind"] == (2 if name == "epoch" else 1), record)
+            require(record["tid"] == dump.records[0]["pid"], record)
+
+
+@test
+def ranges_cost_next_to_nothing():
+    """Not timed: no system call between a push and its pop, which is what costs on virtual machines."""
+    def calls(pairs):
+        log = os.path.join(BUILD, "sim", f"nvtx_calls.{os.getpid()}.txt")
+        strace = ["strace", "-f", "-c", "-o", log, "-e", "trace=getpid,gettid,futex,write,mmap,clock_gettime"]
+        Dump([], [*strace, NVTX[0], "cost", str(pairs)], NVTX_INJECTION64_PATH=BRIDGE)
+        with open(log, encoding="utf-8") as lines:
+            found = [line.split() for line in lines]
+        os.unlink(log)
+        return sum(int(words[3]) for words in found if len(words) >= 5 and words[3].isdigit() and words[-1] != "total")
+    if not shutil.which("strace"):
+        return
+    few, many = calls(1), calls(20000)
+    require(few > 0 and many - few < 2000, "system calls for one range and for 20000:", few, many)
+
+
+@test
+def ranges_need_a_collector():
+    for program in NVTX:
+        alone = subprocess.run([program], capture_output=True, text=True, timeout=60)
+        with_bridge = subprocess.run([program], capture_output=True, text=True, timeout=60,
+                                     env={**os.environ, "NVTX_INJECTION64_PATH": BRIDGE})
+        unheard = subprocess.run([program], capture_output=True, text=True, timeout=60, env={
+            **os.environ, "NVTX_INJECTION64_PATH": BRIDGE, "CUDA_INJECTION64_PATH": BRIDGE,
+            "WHYIDLE_SOCKET": "whyidle-nobody-listens"})
+        for done in alone, with_bridge, unheard:
+            require(done.returncode == 0 and not done.stderr, done)
+            require(len(done.stdout.splitlines()) == len(alone.stdout.splitlines()), done)
 
 
 @test
@@ -422,10 +478,12 @@ def set_user_id_programs_are_left_alone():
 @test
 def exports_its_entries_only():
     out = subprocess.run(["nm", "-D", "--defined-only", BRIDGE], capture_output=True, text=True, check=True).stdout
-    entries = ["InitializeInjection", "whyidle_attach_link", "whyidle_attach_work"]
+    entries = ["InitializeInjection", "InitializeInjectionNvtx2", "whyidle_attach_link", "whyidle_attach_work"]
     require(sorted(line.split()[-1] for line in out.splitlines()) == entries, out)
     needed = subprocess.run(["readelf", "-d", BRIDGE], capture_output=True, text=True, check=True).stdout
-    require(set(re.findall(r"\(NEEDED\).*\[(.*)\]", needed)) <= {"libc.so.6", "libpthread.so.0", "libdl.so.2"}, needed)
+    # The dynamic linker, which is in every program, is there for the thread's own variables.
+    require(set(re.findall(r"\(NEEDED\).*\[(.*)\]", needed)) <= {"libc.so.6", "libpthread.so.0", "libdl.so.2",
+                                                                 "ld-linux-x86-64.so.2"}, needed)
 
 
 @test

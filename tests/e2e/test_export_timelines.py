@@ -315,7 +315,9 @@ def test_operators_around_launches(ctx):
     assert named[("step", "outer", "inner", "cudaLaunchKernel", "k1")] == 10000, named
     assert named[("step", "crosses", "cudaLaunchKernel", "k2")] == 10000, named
     depths = {s.name: s.depth for s in timeline.slices if s.category in ("operator", "annotation")}
-    assert depths == {"step": 0, "outer": 1, "inner": 2, "crosses": 2}, depths
+    assert depths == {"step": 0, "outer": 1, "inner": 2, "crosses": 0}, depths
+    crosses = next(s for s in timeline.slices if s.name == "crosses")
+    assert (crosses.start, crosses.end) == (50000, 80000), "what crosses is whole, in a row of its own"
     kernels = {s.name: s.track for s in timeline.slices if s.category == "kernel"}
     assert kernels["k1"] == kernels["k2"] != kernels["k3"], "what overlaps needs a row of its own"
 

@@ -61,6 +61,7 @@ static void add_events(struct ring *ring)
 	    .start_ns = 1900, .end_ns = 1950, .tid = 1234, .correlation = 5, .function = 1};
 	struct ring_sync sync = {.start_ns = 3600, .end_ns = 3700, .type = 3};
 	struct ring_overhead overhead = {.start_ns = 1600, .end_ns = 1700, .kind = 1};
+	struct ring_range range = {.start_ns = 1700, .end_ns = 3800, .tid = 1234, .name = 1, .kind = 1};
 	struct ring_loss loss = {.start_ns = 4000, .end_ns = 5000, .count = 3, .cause = RING_LOSS_RING};
 
 	add(ring, &api, sizeof(api), RING_API, NULL, 0);
@@ -69,6 +70,7 @@ static void add_events(struct ring *ring)
 	add(ring, &set, sizeof(set), RING_MEMSET, NULL, 0);
 	add(ring, &sync, sizeof(sync), RING_SYNC, NULL, 0);
 	add(ring, &overhead, sizeof(overhead), RING_OVERHEAD, NULL, 0);
+	add(ring, &range, sizeof(range), RING_RANGE, NULL, 0);
 	add(ring, &loss, sizeof(loss), RING_LOSS, NULL, 0);
 }
 

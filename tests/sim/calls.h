@@ -102,7 +102,9 @@
 	X(cudaGraphInstantiate_v12000, 443) \
 	X(cudaGraphLaunch_v10000, 311) \
 	X(cudaGraphExecDestroy_v10000, 313) \
-	X(cudaGraphDestroy_v10000, 314)
+	X(cudaGraphDestroy_v10000, 314) \
+	X(cudaProfilerStart_v4000, 171) \
+	X(cudaProfilerStop_v4000, 172)
 /* clang-format on */
 
 enum {

@@ -201,6 +201,8 @@ cudaError_t cudaMemcpyAsync(void *target, const void *source, size_t bytes, enum
                             cudaStream_t stream);
 cudaError_t cudaMemset(void *target, int value, size_t bytes);
 cudaError_t cudaMemsetAsync(void *target, int value, size_t bytes, cudaStream_t stream);
+cudaError_t cudaProfilerStart(void);
+cudaError_t cudaProfilerStop(void);
 cudaError_t cudaStreamCreate(cudaStream_t *stream);
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned int flags);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);

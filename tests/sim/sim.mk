@@ -86,7 +86,21 @@ $(SIM_TEST): $(SIM_TEST_OBJECTS) $(SIM_CUPTI) $(SIM_RUNTIME) $(SIM_CUDA)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(SIM_RPATH)'$$ORIGIN/lib' $(LDFLAGS) $^ -lpthread -ldl -o $@
 
-sim: $(SIM_CUDA) $(SIM_RUNTIME) $(SIM_CUPTI) $(SIM_PROGRAMS) $(SIM_PLANTED) $(SIM_RANK)
+# The same with NVIDIA's own NVTX compiled in, where its headers are.
+SIM_REAL_NVTX :=
+ifneq ($(wildcard $(CUDA_HOME)/include/nvtx3/nvToolsExt.h),)
+SIM_REAL_NVTX := $(SIM)/nvtx_ranges_real
+$(SIM)/obj/nvtx_ranges_real.o: tests/sim/workloads/nvtx_ranges.c
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(SIM_CFLAGS) $(CFLAGS) -DREAL_NVTX -isystem $(CUDA_HOME)/include -c $< -o $@
+
+$(SIM_REAL_NVTX): $(SIM)/obj/nvtx_ranges_real.o $(SIM_COMMON_OBJECTS) $(SIM_RUNTIME) $(SIM_CUDA)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) $(SIM_RPATH)'$$ORIGIN/lib' $(LDFLAGS) $^ -lpthread -ldl -o $@
+endif
+
+sim: $(SIM_CUDA) $(SIM_RUNTIME) $(SIM_CUPTI) $(SIM_PROGRAMS) $(SIM_PLANTED) $(SIM_RANK) $(SIM_REAL_NVTX)
 
 sim-test: $(SIM_TEST) $(SIM_TEST_INJECTED)
 	$(Q)$(SIM_TEST)

@@ -212,6 +212,49 @@ Test(ring_convert, operation_with_a_lost_name_still_counts)
 	cr_assert_eq(op->name, 0);
 }
 
+static void put_range(uint64_t start_ns, uint64_t end_ns, uint32_t tid, uint32_t kind)
+{
+	struct ring_range range = {
+	    .record = {.size = sizeof(range), .type = RING_RANGE},
+	    .start_ns = start_ns,
+	    .end_ns = end_ns,
+	    .tid = tid,
+	    .name = 1,
+	    .domain = 2,
+	    .kind = kind,
+	};
+
+	put(&range);
+}
+
+Test(ring_convert, ranges)
+{
+	const struct record_range *range;
+
+	put_name(1, "step", 4);
+	put_range(2000, 3000, 7, RING_RANGE_START_END);
+	put_name(2, "loader", 6);
+	put_range(2500, 2500, 7, 99); /* a kind that there is not */
+	put_range(3000, 2999, 7, RING_RANGE_PUSH_POP);
+	put_range(10, 3000, 7, RING_RANGE_PUSH_POP);         /* from before the recording */
+	put_range(2000, UINT64_MAX, 7, RING_RANGE_PUSH_POP); /* until after it */
+	cr_assert_eq(convert.invalid, 3);
+	read_back();
+	cr_assert_eq(shown_count(&shown, RECORD_RANGE), 2);
+	range = shown_of(RECORD_RANGE, 0);
+	cr_assert_eq(range->start_ns, 2000);
+	cr_assert_eq(range->end_ns, 3000);
+	cr_assert_eq(range->pid, PID);
+	cr_assert_eq(range->tid, 7);
+	cr_assert_eq(range->kind, RECORD_RANGE_START_END);
+	cr_assert_neq(range->name, 0);
+	cr_assert_eq(range->domain, 0); /* its name was never defined, or not yet */
+	range = shown_of(RECORD_RANGE, 1);
+	cr_assert_eq(range->kind, RECORD_RANGE_PUSH_POP);
+	cr_assert_neq(range->domain, 0);
+	cr_assert_neq(range->domain, range->name);
+}
+
 Test(ring_convert, times_that_make_no_sense_are_dropped)
 {
 	struct ring_api api = {.record = {.size = sizeof(api), .type = RING_API}, .tid = 5};

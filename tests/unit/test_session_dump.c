@@ -58,7 +58,7 @@ Test(session_dump, shows_every_type)
 
 	cr_assert_not_null(out);
 	cr_assert_eq(session_writer_open(&writer, path, NULL), 0);
-	for (uint16_t type = 1; type <= RECORD_RANK; type++) {
+	for (uint16_t type = 1; type <= RECORD_RANGE; type++) {
 		struct record_header header = {.type = type, .size = record_layout_find(type)->size};
 
 		memcpy(record, &header, sizeof(header));
@@ -68,7 +68,7 @@ Test(session_dump, shows_every_type)
 	cr_assert_eq(session_dump(path, out, NULL), 0);
 	fclose(out);
 	line = strtok(text, "\n");
-	for (uint16_t type = 1; type <= RECORD_RANK; type++, line = strtok(NULL, "\n")) {
+	for (uint16_t type = 1; type <= RECORD_RANGE; type++, line = strtok(NULL, "\n")) {
 		const char *name = record_layout_find(type)->name;
 
 		cr_assert_not_null(line);

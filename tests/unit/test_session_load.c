@@ -250,3 +250,75 @@ Test(session_load, threads_that_outlive_the_leader_keep_the_process_alive)
 	cr_expect_eq(model.processes.items[other->process].end_ns, 1040);
 	model_free(&model);
 }
+
+static void put_range(uint64_t start_ns, uint64_t end_ns, const char *name, const char *domain, uint32_t kind)
+{
+	struct record_range record = {
+	    .header = {.type = RECORD_RANGE, .size = sizeof(record)},
+	    .start_ns = start_ns,
+	    .end_ns = end_ns,
+	    .pid = LEADER,
+	    .tid = LEADER,
+	    .name = session_writer_cstring(writer, name),
+	    .domain = domain ? session_writer_cstring(writer, domain) : 0,
+	    .kind = kind,
+	};
+
+	put(&record);
+}
+
+/* In the order of their ends, as the program's thread writes them. */
+Test(session_load, ranges_nest_or_cross)
+{
+	static const struct {
+		const char *name;
+		uint32_t kind, outer;
+		bool crosses;
+	} wanted[] = {
+	    {"step", SCOPE_ANNOTATION, MODEL_NONE, false},
+	    {"epoch", SCOPE_RANGE, 0, true},
+	    {"loader:fetch", SCOPE_ANNOTATION, 1, false},
+	    {"loader:wait", SCOPE_ANNOTATION, 2, false},
+	    {"late", SCOPE_RANGE, 2, true},
+	    {"after", SCOPE_ANNOTATION, 4, false},
+	};
+	const struct thread *thread;
+	struct model model;
+
+	begin();
+	put_fork(LEADER, 1000);
+	put_range(1400, 1500, "wait", "loader", RECORD_RANGE_PUSH_POP);
+	put_range(1300, 1600, "fetch", "loader", RECORD_RANGE_PUSH_POP);
+	put_range(1100, 1800, "step", NULL, RECORD_RANGE_PUSH_POP);
+	put_range(1550, 2000, "late", NULL, RECORD_RANGE_START_END);
+	put_range(1850, 2100, "after", NULL, RECORD_RANGE_PUSH_POP); /* the row of "step" is free again */
+	put_range(1200, 3000, "epoch", NULL, RECORD_RANGE_START_END);
+	model = load();
+	thread = thread_at(&model, LEADER, 1500);
+	cr_assert_eq(thread->scopes.count, sizeof(wanted) / sizeof(wanted[0]));
+	for (size_t i = 0; i < thread->scopes.count; i++) {
+		const struct scope *scope = &thread->scopes.items[i];
+
+		cr_expect_str_eq(model_string(&model, scope->name), wanted[i].name);
+		cr_expect_eq(scope->kind, wanted[i].kind, "%s", wanted[i].name);
+		cr_expect_eq(scope->crosses, wanted[i].crosses, "%s", wanted[i].name);
+		cr_expect_eq(scope->outer, wanted[i].outer, "%s: %u", wanted[i].name, scope->outer);
+	}
+	model_free(&model);
+}
+
+Test(session_load, a_range_that_ends_before_it_begins_is_empty)
+{
+	const struct thread *thread;
+	struct model model;
+
+	begin();
+	put_fork(LEADER, 1000);
+	put_range(1400, 1300, "back", NULL, RECORD_RANGE_PUSH_POP);
+	model = load();
+	thread = thread_at(&model, LEADER, 1500);
+	cr_assert_eq(thread->scopes.count, 1);
+	cr_expect_eq(thread->scopes.items[0].start_ns, 1400);
+	cr_expect_eq(thread->scopes.items[0].end_ns, 1400);
+	model_free(&model);
+}

@@ -48,7 +48,8 @@ static void add_scope(struct timeline *timeline, uint32_t thread, const char *na
 {
 	struct scope *scope = array_add(&timeline->model.threads.items[thread].scopes);
 
-	*scope = (struct scope){start, end, string(timeline, name), SCOPE_ANNOTATION, MODEL_NONE};
+	*scope = (struct scope){
+	    .start_ns = start, .end_ns = end, .name = string(timeline, name), .kind = SCOPE_ANNOTATION};
 }
 
 Test(tables, kernels)

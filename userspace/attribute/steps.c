@@ -120,7 +120,7 @@ static bool is_candidate(const struct model *model, const struct scope *scope, s
 {
 	const char *name = model_string(model, scope->name);
 
-	if (scope->kind != SCOPE_ANNOTATION)
+	if (scope->kind != SCOPE_ANNOTATION && scope->kind != SCOPE_RANGE)
 		return false;
 	*length = stem_length(name);
 	return is_step_name(name, *length);

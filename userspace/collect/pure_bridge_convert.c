@@ -323,6 +323,25 @@ static int convert_overhead(struct bridge_convert *convert, const struct ring_ov
 	return session_writer_put(writer, &out, error);
 }
 
+static int convert_range(struct bridge_convert *convert, const struct ring_range *range,
+                         struct session_writer *writer, struct error *error)
+{
+	struct record_range out = {
+	    .header = RECORD_HEADER(RECORD_RANGE, out),
+	    .start_ns = range->start_ns,
+	    .end_ns = range->end_ns,
+	    .pid = convert->pid,
+	    .tid = host_tid(convert, range->tid),
+	    .name = name_string(convert, range->name),
+	    .domain = name_string(convert, range->domain),
+	    .kind = range->kind == RING_RANGE_START_END ? RECORD_RANGE_START_END : RECORD_RANGE_PUSH_POP,
+	};
+
+	if (!span_is_sane(convert, out.start_ns, out.end_ns) || !out.tid)
+		return drop(convert);
+	return session_writer_put(writer, &out, error);
+}
+
 static int convert_loss(struct bridge_convert *convert, const struct ring_loss *loss,
                         struct session_writer *writer, struct error *error)
 {
@@ -357,7 +376,7 @@ static uint32_t least_size(uint16_t type)
 	    [RING_KERNEL] = sizeof(struct ring_kernel), [RING_MEMCPY] = sizeof(struct ring_memcpy),
 	    [RING_MEMSET] = sizeof(struct ring_memset), [RING_API] = sizeof(struct ring_api),
 	    [RING_SYNC] = sizeof(struct ring_sync),     [RING_OVERHEAD] = sizeof(struct ring_overhead),
-	    [RING_LOSS] = sizeof(struct ring_loss),
+	    [RING_LOSS] = sizeof(struct ring_loss),     [RING_RANGE] = sizeof(struct ring_range),
 	};
 
 	return type < sizeof(sizes) / sizeof(sizes[0]) ? sizes[type] : 0;
@@ -395,6 +414,8 @@ int bridge_convert_record(struct bridge_convert *convert, const struct ring_reco
 		return convert_overhead(convert, body, writer, error);
 	case RING_LOSS:
 		return convert_loss(convert, body, writer, error);
+	case RING_RANGE:
+		return convert_range(convert, body, writer, error);
 	default:
 		return drop(convert);
 	}

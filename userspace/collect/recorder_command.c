@@ -14,6 +14,7 @@
 #define TERMINATE_GRACE_NS                                                                                   \
 	5000000000ULL /* after SIGTERM was passed on, how long the command may take to end */
 #define INJECTION_ENV "CUDA_INJECTION64_PATH"
+#define NVTX_ENV      "NVTX_INJECTION64_PATH"
 
 static int find_command(struct recorder *recorder, struct error *error)
 {
@@ -31,6 +32,19 @@ static int find_command(struct recorder *recorder, struct error *error)
 	}
 	recorder->result->exit_status = LAUNCH_NOT_FOUND;
 	return error_set(error, -ENOENT, "command not found: %s", command);
+}
+
+/* The bridge also takes the ranges that the program names. */
+static int prepare_nvtx(struct recorder *recorder, struct error *error)
+{
+	const char *taken = environment_get(&recorder->environment, NVTX_ENV);
+
+	if (taken && *taken)
+		recorder_degrade(recorder, "no NVTX ranges: %s is used by another tool (%s)", NVTX_ENV,
+		                 taken);
+	else if (environment_set(&recorder->environment, NVTX_ENV, recorder->bridge_file.path))
+		return error_no_memory(error);
+	return 0;
 }
 
 /* Makes the bridge ready and puts it into the command's environment. */
@@ -67,7 +81,7 @@ static int prepare_bridge(struct recorder *recorder, struct error *error)
 	if (environment_set(environment, INJECTION_ENV, recorder->bridge_file.path) ||
 	    environment_set(environment, RING_SOCKET_ENV, bridge_server_name(recorder->server)))
 		return error_no_memory(error);
-	return 0;
+	return prepare_nvtx(recorder, error);
 }
 
 static int start_stopped(struct recorder *recorder, struct error *error)

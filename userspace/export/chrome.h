@@ -36,12 +36,16 @@ struct chrome {
 	struct {
 		ARRAY(struct chrome_track)
 	} tracks;
+	uint64_t asyncs; /* stretches that may cross, so far */
 	bool has_event, has_argument;
 };
 
 /* chrome_event.c. An event is begun, gets its arguments and is ended. Times are ns. */
 void chrome_slice(struct chrome *chrome, const char *category, const char *name, uint64_t pid, uint64_t tid,
                   uint64_t start_ns, uint64_t end_ns);
+/* A stretch that may cross others: whole, it gets no arguments. `id` is its own within the file. */
+void chrome_async(struct chrome *chrome, const char *category, const char *name, uint64_t id, uint64_t pid,
+                  uint64_t tid, uint64_t start_ns, uint64_t end_ns);
 void chrome_end(struct chrome *chrome);
 void chrome_number(struct chrome *chrome, const char *key, uint64_t value);
 void chrome_string(struct chrome *chrome, const char *key, const char *value); /* not if NULL or "" */

@@ -26,14 +26,33 @@ static void place(struct chrome *chrome, uint64_t pid, uint64_t tid, uint64_t ti
 	json_out_time(chrome->out, time_ns);
 }
 
-void chrome_slice(struct chrome *chrome, const char *category, const char *name, uint64_t pid, uint64_t tid,
-                  uint64_t start_ns, uint64_t end_ns)
+static void begin_named(struct chrome *chrome, const char *phase, const char *category, const char *name)
 {
-	begin(chrome, "X");
+	begin(chrome, phase);
 	byte_out_literal(chrome->out, ",\"cat\":\"");
 	byte_out_put(chrome->out, category, strlen(category));
 	byte_out_literal(chrome->out, "\",\"name\":");
 	json_out_string(chrome->out, name);
+}
+
+void chrome_async(struct chrome *chrome, const char *category, const char *name, uint64_t id, uint64_t pid,
+                  uint64_t tid, uint64_t start_ns, uint64_t end_ns)
+{
+	static const char *const phases[] = {"b", "e"};
+
+	for (int i = 0; i < 2; i++) {
+		begin_named(chrome, phases[i], category, name);
+		byte_out_literal(chrome->out, ",\"id\":");
+		byte_out_number(chrome->out, id);
+		place(chrome, pid, tid, i ? end_ns : start_ns);
+		chrome_end(chrome);
+	}
+}
+
+void chrome_slice(struct chrome *chrome, const char *category, const char *name, uint64_t pid, uint64_t tid,
+                  uint64_t start_ns, uint64_t end_ns)
+{
+	begin_named(chrome, "X", category, name);
 	place(chrome, pid, tid, start_ns);
 	byte_out_literal(chrome->out, ",\"dur\":");
 	json_out_time(chrome->out, end_ns - start_ns);

@@ -51,6 +51,12 @@ static void put_scopes(struct chrome *chrome, const struct thread *thread)
 	const struct scope *scope;
 
 	array_for_each (scope, &thread->scopes) {
+		if (scope->crosses) {
+			chrome_async(chrome, scope_category(scope), model_string(chrome->model, scope->name),
+			             ++chrome->asyncs, thread->pid, thread->tid, scope->start_ns,
+			             scope->end_ns);
+			continue;
+		}
 		chrome_slice(chrome, scope_category(scope), model_string(chrome->model, scope->name),
 		             thread->pid, thread->tid, scope->start_ns, scope->end_ns);
 		chrome_end(chrome);

@@ -59,28 +59,88 @@ static const char *scope_category(const struct scope *scope)
 	                                     : "annotation";
 }
 
-/* Ends of the scopes that are open, the innermost last. */
-struct open_scopes {
+/* A row of a thread, `track`, placed among the thread's rows as `which` says. */
+static void describe_row(struct perfetto *perfetto, uint32_t thread, uint64_t track, uint32_t which,
+                         const char *name)
+{
+	size_t mark =
+	    perfetto_track(perfetto, track, perfetto_thread_track(perfetto, thread, TRACK_CALLS), name);
+
+	perfetto_track_order(perfetto, which);
+	perfetto_track_end(perfetto, mark);
+}
+
+/* Ends of the scopes that are open, the innermost last; or of the last one in each further row. */
+struct scope_ends {
 	ARRAY(uint64_t)
 };
 
-static void close_scopes(struct perfetto *perfetto, uint64_t track, struct open_scopes *open,
-                         uint64_t time_ns)
+static void close_scopes(struct perfetto *perfetto, uint64_t track, struct scope_ends *open, uint64_t time_ns)
 {
 	while (open->count && open->items[open->count - 1] <= time_ns)
 		perfetto_slice_end(perfetto, track, open->items[--open->count]);
+}
+
+/* Index of a row that is free at the scope's start, a new one if none is; MODEL_NONE if memory ran out. */
+static uint32_t free_row(struct scope_ends *rows, const struct scope *scope)
+{
+	uint64_t *end;
+
+	for (uint32_t i = 0; i < rows->count; i++) {
+		if (rows->items[i] <= scope->start_ns) {
+			rows->items[i] = scope->end_ns;
+			return i;
+		}
+	}
+	end = array_add(rows);
+	if (!end)
+		return MODEL_NONE;
+	*end = scope->end_ns;
+	return (uint32_t)rows->count - 1;
+}
+
+/* Slices of a row must nest: scopes that cross others get as many further rows as they need. */
+static void put_crossing_scopes(struct perfetto *perfetto, uint32_t index)
+{
+	const struct thread *thread = &perfetto->model->threads.items[index];
+	uint64_t first = perfetto->next_track;
+	struct scope_ends rows = {0};
+	const struct scope *scope;
+
+	array_for_each (scope, &thread->scopes) {
+		size_t before = rows.count;
+		uint32_t row;
+
+		if (!scope->crosses)
+			continue;
+		row = free_row(&rows, scope);
+		if (row == MODEL_NONE) {
+			perfetto->failed = true;
+			break;
+		}
+		if (rows.count > before)
+			describe_row(perfetto, index, perfetto->next_track++, TRACK_SCOPES,
+			             "ranges that cross");
+		perfetto_slice(perfetto, first + row, scope->start_ns, scope_category(scope),
+		               perfetto_string_name(perfetto, scope->name));
+		perfetto_commit(perfetto);
+		perfetto_slice_end(perfetto, first + row, scope->end_ns);
+	}
+	array_free(&rows);
 }
 
 static void put_scopes(struct perfetto *perfetto, uint32_t index)
 {
 	const struct thread *thread = &perfetto->model->threads.items[index];
 	uint64_t track = perfetto_thread_track(perfetto, index, TRACK_SCOPES);
-	struct open_scopes open = {0};
+	struct scope_ends open = {0};
 	const struct scope *scope;
 
 	array_for_each (scope, &thread->scopes) {
 		uint64_t *end;
 
+		if (scope->crosses)
+			continue;
 		close_scopes(perfetto, track, &open, scope->start_ns);
 		perfetto_slice(perfetto, track, scope->start_ns, scope_category(scope),
 		               perfetto_string_name(perfetto, scope->name));
@@ -90,11 +150,11 @@ static void put_scopes(struct perfetto *perfetto, uint32_t index)
 			perfetto->failed = true;
 			break;
 		}
-		/* What goes on beyond an outer one is cut there: slices must nest. */
-		*end = open.count > 1 ? earlier(end[-1], scope->end_ns) : scope->end_ns;
+		*end = scope->end_ns;
 	}
 	close_scopes(perfetto, track, &open, UINT64_MAX);
 	array_free(&open);
+	put_crossing_scopes(perfetto, index);
 }
 
 static void put_overhead(struct perfetto *perfetto, uint32_t index)
@@ -203,15 +263,6 @@ static int put_state(void *context, const struct state_span *span)
 
 /* ---- names of rows ---- */
 
-static void describe_row(struct perfetto *perfetto, uint32_t thread, uint32_t which, const char *name)
-{
-	size_t mark = perfetto_track(perfetto, perfetto_thread_track(perfetto, thread, which),
-	                             perfetto_thread_track(perfetto, thread, TRACK_CALLS), name);
-
-	perfetto_track_order(perfetto, which);
-	perfetto_track_end(perfetto, mark);
-}
-
 static void describe_thread(struct perfetto *perfetto, uint32_t index)
 {
 	const struct thread *thread = &perfetto->model->threads.items[index];
@@ -223,11 +274,14 @@ static void describe_thread(struct perfetto *perfetto, uint32_t index)
 	perfetto_track_orders_children(perfetto);
 	perfetto_track_end(perfetto, mark);
 	if (perfetto->has_states[index])
-		describe_row(perfetto, index, TRACK_STATE, "state");
+		describe_row(perfetto, index, perfetto_thread_track(perfetto, index, TRACK_STATE),
+		             TRACK_STATE, "state");
 	if (thread->scopes.count)
-		describe_row(perfetto, index, TRACK_SCOPES, "operators and annotations");
+		describe_row(perfetto, index, perfetto_thread_track(perfetto, index, TRACK_SCOPES),
+		             TRACK_SCOPES, "operators and annotations");
 	if (thread->overhead.count)
-		describe_row(perfetto, index, TRACK_OVERHEAD, "CUPTI and loading of code");
+		describe_row(perfetto, index, perfetto_thread_track(perfetto, index, TRACK_OVERHEAD),
+		             TRACK_OVERHEAD, "CUPTI and loading of code");
 }
 
 void perfetto_hosts(struct perfetto *perfetto)

@@ -70,9 +70,10 @@ static void put_scopes(struct sqlite_writer *writer, uint32_t thread)
 	const struct scope *scope;
 
 	array_for_each (scope, &writer->model->threads.items[thread].scopes)
-		put_range(writer, scope->start_ns, (int64_t)scope->end_ns, NSYS_TYPE_NVTX_RANGE,
-		          (int)scope->kind, sqlite_global_tid(writer, thread),
-		          model_string(writer->model, scope->name));
+		put_range(writer, scope->start_ns, (int64_t)scope->end_ns,
+		          scope->kind == SCOPE_RANGE ? NSYS_TYPE_NVTX_STARTED : NSYS_TYPE_NVTX_RANGE,
+		          scope->kind == SCOPE_RANGE ? SCOPE_ANNOTATION : (int)scope->kind,
+		          sqlite_global_tid(writer, thread), model_string(writer->model, scope->name));
 }
 
 /* Ranges of each kind are a category of their own. */

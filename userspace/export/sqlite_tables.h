@@ -68,6 +68,7 @@ extern const size_t sqlite_index_count;
 #define NSYS_CLASS_CUDA_OVERHEAD       103
 #define NSYS_TYPE_NVTX_CATEGORY        33
 #define NSYS_TYPE_NVTX_RANGE           59
+#define NSYS_TYPE_NVTX_STARTED         60
 #define NSYS_THREAD_RUNNING            1 /* off the CPU, but it could run */
 #define NSYS_THREAD_WAITING            7
 #define NSYS_OVERHEAD_INSTRUMENTATION  4

@@ -223,7 +223,9 @@ int nsys_load_overhead(struct nsys_loader *loader)
 	return rc;
 }
 
-enum { SCOPE_START, SCOPE_END, SCOPE_THREAD, SCOPE_TEXT, SCOPE_TEXT_ID };
+enum { SCOPE_START, SCOPE_END, SCOPE_THREAD, SCOPE_TEXT, SCOPE_TEXT_ID, SCOPE_TYPE, SCOPE_COLUMNS };
+
+#define TYPE_STARTED 60 /* NvtxStartEndRange, begun on one thread and perhaps ended on another */
 
 /*
  * PyTorch's emit_nvtx puts a number behind each operator ("aten::add, op_id = 17"), which would make every
@@ -251,7 +253,7 @@ static uint32_t scope_name(struct nsys_loader *loader, const char *text, enum sc
 static int load_scope(struct nsys_loader *loader, const struct nsys_table *table, void *context)
 {
 	enum scope_kind kind = SCOPE_ANNOTATION;
-	int64_t start, end, global_tid;
+	int64_t start, end, global_tid, type;
 	struct scope *scope;
 	uint32_t index, name;
 	const char *text;
@@ -274,6 +276,8 @@ static int load_scope(struct nsys_loader *loader, const struct nsys_table *table
 	}
 	if (!*text)
 		return 0;
+	if (nsys_integer(table, SCOPE_TYPE, &type) && type == TYPE_STARTED)
+		kind = SCOPE_RANGE;
 	name = scope_name(loader, text, &kind);
 	scope = name == MODEL_NONE ? NULL : array_add(&loader->model->threads.items[index].scopes);
 	if (!scope)
@@ -288,10 +292,10 @@ int nsys_load_scopes(struct nsys_loader *loader)
 	static const struct nsys_column columns[] = {
 	    [SCOPE_START] = {"start", true},      [SCOPE_END] = {"end", true},
 	    [SCOPE_THREAD] = {"globalTid", true}, [SCOPE_TEXT] = {"text", false},
-	    [SCOPE_TEXT_ID] = {"textId", false},
+	    [SCOPE_TEXT_ID] = {"textId", false},  [SCOPE_TYPE] = {"eventType", false},
 	};
 	struct nsys_table table;
 
-	return nsys_read(loader, &table, "NVTX_EVENTS", "the program's own ranges are not known", columns, 5,
-	                 load_scope, NULL);
+	return nsys_read(loader, &table, "NVTX_EVENTS", "the program's own ranges are not known", columns,
+	                 SCOPE_COLUMNS, load_scope, NULL);
 }

@@ -337,18 +337,39 @@ static int name_thread(struct model *model, struct thread *thread)
 	return thread->comm == MODEL_NONE ? -ENOMEM : 0;
 }
 
-/* Every scope that is open at some moment is on the way outwards from the last one that began before. */
-static void nest_scopes(struct thread *thread)
+/*
+ * Every scope that is open at some moment is on the way outwards from the last one that began before. `row`
+ * holds the ends of those that are open and do not cross, the innermost last. Returns 0 or -ENOMEM.
+ */
+static int nest_scopes(struct thread *thread)
 {
 	struct scope *scopes = thread->scopes.items;
 	uint32_t open = MODEL_NONE;
+	struct {
+		ARRAY(uint64_t)
+	} row = {0};
+	int rc = 0;
 
 	for (uint32_t i = 0; i < thread->scopes.count; i++) {
 		while (open != MODEL_NONE && scopes[open].end_ns <= scopes[i].start_ns)
 			open = scopes[open].outer;
 		scopes[i].outer = open;
 		open = i;
+		while (row.count && row.items[row.count - 1] <= scopes[i].start_ns)
+			row.count--;
+		scopes[i].crosses = row.count && row.items[row.count - 1] < scopes[i].end_ns;
+		if (!scopes[i].crosses) {
+			uint64_t *end = array_add(&row);
+
+			if (!end) {
+				rc = -ENOMEM;
+				break;
+			}
+			*end = scopes[i].end_ns;
+		}
 	}
+	array_free(&row);
+	return rc;
 }
 
 static int finish_thread(struct thread *thread, struct classifier *classifier)
@@ -360,7 +381,8 @@ static int finish_thread(struct thread *thread, struct classifier *classifier)
 	array_sort(&thread->samples, compare_sample);
 	array_sort(&thread->overhead, compare_overhead);
 	array_sort(&thread->scopes, compare_scope);
-	nest_scopes(thread);
+	if (nest_scopes(thread))
+		return -ENOMEM;
 	trim_offcpu(thread);
 	array_for_each (offcpu, &thread->offcpu) {
 		if (classify_offcpu(classifier, offcpu))

@@ -76,14 +76,19 @@ enum scope_kind {
 	SCOPE_OPERATOR,   /* a framework's operator: "aten::addmm" */
 	SCOPE_ANNOTATION, /* a range that the user named (record_function, NVTX) */
 	SCOPE_PYTHON,     /* a Python function: "train.py(12): step" */
+	SCOPE_RANGE,      /* like ANNOTATION, but started and ended, perhaps by another thread */
 };
 
-/* A named stretch of host code, from imported traces: it names what a thread did before a late launch. */
+/*
+ * A named stretch of host code, from NVTX or an imported trace: it names what a thread did before a late
+ * launch. Those that do not cross lie within each other or apart, so they can be drawn as one row.
+ */
 struct scope {
 	uint64_t start_ns, end_ns;
 	uint32_t name;  /* string id */
 	uint32_t kind;  /* enum scope_kind */
 	uint32_t outer; /* index of the one that was open when it began, MODEL_NONE; set by model_finish */
+	bool crosses;   /* goes on beyond one that was open when it began; set by model_finish */
 };
 
 /* Time inside a call that CUPTI accounts for by itself: its own work, or the driver loading and compiling

@@ -3,9 +3,11 @@
 #include "model/model.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "symbols/demangle.h"
 
 struct loader {
@@ -14,6 +16,7 @@ struct loader {
 	struct index_map stacks;    /* id in the file → index */
 	struct index_map devices;   /* device in the file → index */
 	struct index_map in_words;  /* string of the model → the same name demangled */
+	struct index_map in_domain; /* name and domain of a range, as in the file → string of the model */
 	struct index_map last_seq;  /* thread index → sequence number of its newest interval */
 	uint64_t first_ns, last_ns; /* of all records, where the file has no start and end */
 	uint32_t ops;
@@ -527,6 +530,50 @@ static int load_call(struct loader *loader, const struct record_call *record)
 	return 0;
 }
 
+/* "DOMAIN:NAME", as other tools write it, or NAME in the default domain; MODEL_NONE if memory ran out. */
+static uint32_t range_name(struct loader *loader, const struct record_range *record)
+{
+	uint32_t name = load_string_id(loader, record->name), domain = load_string_id(loader, record->domain),
+	         id;
+	uint64_t key = (uint64_t)record->domain << 32 | record->name;
+	char *text;
+	int length;
+
+	if (!domain)
+		return name;
+	if (index_map_get(&loader->in_domain, key, &id))
+		return id;
+	length =
+	    asprintf(&text, "%s:%s", model_string(loader->model, domain), model_string(loader->model, name));
+	if (length < 0)
+		return MODEL_NONE;
+	id = model_add_string(loader->model, text, (size_t)length);
+	free(text);
+	if (id != MODEL_NONE && index_map_put(&loader->in_domain, key, id))
+		return MODEL_NONE;
+	return id;
+}
+
+static int load_range(struct loader *loader, const struct record_range *record)
+{
+	struct model *model = loader->model;
+	uint32_t index = model_get_thread(model, record->pid, record->tid);
+	uint32_t name = range_name(loader, record);
+	struct scope *scope = NULL;
+
+	if (index != MODEL_NONE && name != MODEL_NONE)
+		scope = array_add(&model->threads.items[index].scopes);
+	if (!scope)
+		return -ENOMEM;
+	*scope = (struct scope){
+	    .start_ns = record->start_ns,
+	    .end_ns = later(record->start_ns, record->end_ns),
+	    .name = name,
+	    .kind = record->kind == RECORD_RANGE_START_END ? SCOPE_RANGE : SCOPE_ANNOTATION,
+	};
+	return 0;
+}
+
 static int load_sync(struct loader *loader, const struct record_sync *record)
 {
 	struct sync *sync = array_add(&loader->model->syncs);
@@ -655,6 +702,8 @@ static int load_record(void *context, const struct record_header *record)
 		return load_call(loader, body);
 	case RECORD_SYNC:
 		return load_sync(loader, body);
+	case RECORD_RANGE:
+		return load_range(loader, body);
 	case RECORD_OVERHEAD:
 		return load_overhead(loader, body);
 	case RECORD_LOSS:
@@ -681,6 +730,7 @@ int model_load_session(struct model *model, const char *path, struct error *erro
 	index_map_free(&loader.stacks);
 	index_map_free(&loader.devices);
 	index_map_free(&loader.in_words);
+	index_map_free(&loader.in_domain);
 	index_map_free(&loader.last_seq);
 	if (rc)
 		return rc;

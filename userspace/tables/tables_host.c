@@ -25,8 +25,10 @@ int fill_api(struct table *table, const struct table_source *source)
 
 const char *range_style(const struct scope *scope)
 {
-	static const char *const names[] = {
-	    [SCOPE_OPERATOR] = "Operator", [SCOPE_ANNOTATION] = "PushPop", [SCOPE_PYTHON] = "Python"};
+	static const char *const names[] = {[SCOPE_OPERATOR] = "Operator",
+	                                    [SCOPE_ANNOTATION] = "PushPop",
+	                                    [SCOPE_PYTHON] = "Python",
+	                                    [SCOPE_RANGE] = "StartEnd"};
 
 	return names[scope->kind];
 }

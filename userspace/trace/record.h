@@ -37,6 +37,7 @@ enum record_type {
 	RECORD_LOSS = 17,
 	RECORD_BRIDGE = 18,
 	RECORD_RANK = 19,
+	RECORD_RANGE = 20,
 };
 
 struct record_header {
@@ -290,6 +291,22 @@ struct record_overhead {
 	uint32_t pad;
 };
 
+enum record_range_kind {
+	RECORD_RANGE_PUSH_POP = 1,
+	RECORD_RANGE_START_END = 2, /* may cross others */
+};
+
+/* A range that the program named by NVTX; tid is the thread that began it. */
+struct record_range {
+	struct record_header header;
+	uint64_t start_ns, end_ns;
+	uint32_t pid, tid;
+	uint32_t name;   /* string, 0: it has none */
+	uint32_t domain; /* string, 0: the default one */
+	uint32_t kind;   /* enum record_range_kind */
+	uint32_t pad;
+};
+
 enum record_loss_cause {
 	RECORD_LOSS_BPF_RING = 1,
 	RECORD_LOSS_BRIDGE_RING = 2,
@@ -352,5 +369,6 @@ _Static_assert(sizeof(struct record_overhead) == 40, "record_overhead");
 _Static_assert(sizeof(struct record_loss) == 40, "record_loss");
 _Static_assert(sizeof(struct record_bridge) == 64, "record_bridge");
 _Static_assert(sizeof(struct record_rank) == 24, "record_rank");
+_Static_assert(sizeof(struct record_range) == 48, "record_range");
 
 #endif

@@ -262,6 +262,17 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 	TRACED(cudaStreamSynchronize_v3020, BOUND(cuStreamSynchronize(stream)));
 }
 
+/* They tell a profiler where to look, and do nothing else. */
+cudaError_t cudaProfilerStart(void)
+{
+	TRACED(cudaProfilerStart_v4000, cudaSuccess);
+}
+
+cudaError_t cudaProfilerStop(void)
+{
+	TRACED(cudaProfilerStop_v4000, cudaSuccess);
+}
+
 cudaError_t cudaStreamQuery(cudaStream_t stream)
 {
 	TRACED(cudaStreamQuery_v3020, BOUND(cuStreamQuery(stream)));

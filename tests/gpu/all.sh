@@ -4,12 +4,13 @@
 #
 #   tests/gpu/all.sh [--budget SECONDS] [--workloads DIR] [--whyidle FILE] STEP…
 #
-# STEP is NAME, NAME@SECONDS (a budget of its own) or NAME:ARGUMENTS, with NAME one of workloads, names, cost, busy, taken,
-# inferred, attach, daemon, ranks, ddp (two GPUs), or run, whose arguments are a whole command:
+# STEP is NAME, NAME@SECONDS (a budget of its own) or NAME:ARGUMENTS, with NAME one of workloads, names, cost, busy,
+# tables, taken, inferred, attach, daemon, ranks, ddp (two GPUs), or run, whose arguments are a whole command:
 #   tests/gpu/all.sh --budget 560 'workloads@200:--keep a1' 'cost@300:--programs a5 --pairs 5' busy taken \
 #       'run@60:python3 tests/gpu/bridge_cost.py --rounds 3'
-# Without a STEP: workloads, names, cost, busy and taken. Tables come last on stdout. Everything is left in build/gpu; logs, tables and sessions also go,
-# packed into at most 7 files of less than 16 MiB, to $OUT (build/gpu/out if unset), anew after each step.
+# Without a STEP: workloads, names, cost, busy, tables and taken. Tables come last on stdout. Everything is left in
+# build/gpu; logs, tables and sessions also go, packed into at most 7 files of less than 16 MiB, to $OUT
+# (build/gpu/out if unset), anew after each step.
 set -u
 root=$(cd "$(dirname "$0")/../.." && pwd)
 budget=560 workloads='' whyidle=$root/build/whyidle
@@ -22,7 +23,7 @@ while [[ ${1:-} == --* ]]; do
 	esac
 	shift 2 || exit 2
 done
-[[ $# -gt 0 ]] || set -- workloads names cost busy taken
+[[ $# -gt 0 ]] || set -- workloads names cost busy tables taken
 
 SECONDS=0
 grace=45           # a step that is told to end gets this long to end its programs and print what it has
@@ -71,6 +72,7 @@ for step in "$@"; do
 		script=${name/daemon/daemon_cost}.py && [[ -n $workloads ]] && arguments=(--workloads "$workloads" "${arguments[@]}")
 		;;
 	busy) script=busy_agreement.py ;;
+	tables) script=tables.py ;;
 	taken) script=cupti_taken.py ;;
 	ranks) script=ranks.py ;;
 	ddp) script=ranks.py && arguments=(--ddp "${arguments[@]}") ;;

@@ -25,6 +25,7 @@ import inferred
 import names
 import pack
 import ranks
+import tables
 import workloads
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -475,6 +476,41 @@ class Taken(unittest.TestCase):
 
     def test_what_whyidle_says_is_not_the_profilers(self):
         self.assertEqual(cupti_taken.about_cupti("whyidle: CUPTI is taken\nno\n CUPTI_ERROR\n"), ["CUPTI_ERROR"])
+
+
+class Tables(unittest.TestCase):
+    def run_of(self, *rows):
+        return {"tables": [{"name": "kernels", "rows": [dict(zip(("name", "count", "total_ns"), r)) for r in rows]}]}
+
+    def test_kernels(self):
+        ours = tables.by_tables(self.run_of(("void f<int, 2> (float*)", 10, 9_950), ("g", 4, 150)))
+        theirs = tables.by_profiler({"kernels": {"void f<int,2>(float*)": [10, 10_000], "g": [4, 100], "Memcpy HtoD": [3, 9]}})
+        self.assertEqual(tables.judge_counts([theirs, ours]), "pass")
+        self.assertEqual([row[-1] for row in tables.judge_times([ours], [theirs])], ["pass", "pass", ""])
+        slower = {**ours, tables.plain("void f<int, 2> (float*)"): (10, 10_200)}
+        self.assertEqual([row[-1] for row in tables.judge_times([slower], [theirs])], ["FAIL", "FAIL", ""])
+        for other in ({**ours, "g": (5, 150)}, {**ours, "h": (1, 1)}, {"g": (4, 150)}):
+            self.assertIn("FAIL: counts differ for 1 of 2 names", tables.judge_counts([theirs, other]))
+        self.assertIn("no kernels", tables.judge_counts([{}, {}]))
+
+    def ranges(self, count=10, ns=995, style="PushPop", on_gpu=10):
+        row = {"name": "step", "count": count, "total_ns": ns, "style": style}
+        return {"tables": [{"name": "ranges", "rows": [row]},
+                           {"name": "ranges-gpu", "rows": [{"name": "step", "count": on_gpu}] if on_gpu else []}]}
+
+    def verdict(self, **changed):
+        return tables.judge_ranges({"ranges": {"step": [10, 1000]}}, self.ranges(**changed))["step"]
+
+    def test_ranges(self):
+        self.assertEqual(self.verdict(), "pass")
+        self.assertIn("9 of 10", self.verdict(count=9))
+        self.assertIn("StartEnd", self.verdict(style="StartEnd"))
+        self.assertIn("989 ns", self.verdict(ns=989))
+        self.assertIn("1001 ns", self.verdict(ns=1001))
+        self.assertIn("not each", self.verdict(on_gpu=0))
+        self.assertIn("0 of 10", tables.judge_ranges({"ranges": {"step": [10, 1000]}}, {
+            "tables": [{"name": "ranges", "rows": []}, {"name": "ranges-gpu", "rows": []}]})["step"])
+        self.assertIn("made none", tables.judge_ranges({"ranges": {}}, self.ranges())["ranges"])
 
 
 class Inferred(Folder):

@@ -43,7 +43,7 @@ help:
 	@echo 'make test       every test that this machine can run'
 	@echo 'make            build $(BUILD)/whyidle'
 	@echo 'make deps       install the packages that are missing (Debian, Ubuntu)'
-	@echo 'make install    the program and its documents to $$(DESTDIR)$(PREFIX)'
+	@echo 'make install    the program, manual page, completions, documents to $$(DESTDIR)$(PREFIX)'
 	@echo 'make proof      planted stalls against the reports: docs/proof.md (root, a quarter of an hour)'
 	@echo 'make lint       style and static checks, as far as their tools are installed'
 	@echo 'make clean      remove $(BUILD)'
@@ -59,6 +59,11 @@ install: all
 	$(Q)install -D -m 755 $(BUILD)/whyidle $(DESTDIR)$(PREFIX)/bin/whyidle
 	$(Q)install -d $(DESTDIR)$(DOCUMENTS)/docs
 	$(Q)install -m 644 README.md CHANGELOG.md LICENSE $(DESTDIR)$(DOCUMENTS)
+	$(Q)install -d $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/bash-completion/completions \
+		$(DESTDIR)$(PREFIX)/share/zsh/site-functions
+	$(Q)$(BUILD)/whyidle manual >$(DESTDIR)$(PREFIX)/share/man/man1/whyidle.1
+	$(Q)$(BUILD)/whyidle completion bash >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/whyidle
+	$(Q)$(BUILD)/whyidle completion zsh >$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_whyidle
 	$(Q)install -m 644 $(wildcard docs/*.md docs/*.json docs/*.png) $(DESTDIR)$(DOCUMENTS)/docs
 	$(Q)install -d $(DESTDIR)$(DOCUMENTS)/docs/production
 	$(Q)install -m 644 $(wildcard docs/production/*) $(DESTDIR)$(DOCUMENTS)/docs/production

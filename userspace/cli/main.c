@@ -6,6 +6,7 @@
 
 #include "cli/command.h"
 #include "cli/command_look.h"
+#include "cli/manual.h"
 #include "collect/doctor.h"
 #include "collect/recorder.h"
 #include "daemon/daemon.h"
@@ -14,21 +15,37 @@ static const struct command *const commands[] = {&command_record, &command_repor
                                                  &command_export, &command_doctor, &command_daemon,
                                                  &command_top,    &command_dump};
 
+#define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
+
+static const char examples[] =
+    "sudo whyidle record -- python train.py         # run a program and explain its idle GPU time\n"
+    "sudo whyidle record --pid 1234 -d 10           # the same for ten seconds of one that runs already\n"
+    "whyidle report FILE --html report.html         # a recording again, as a page for a browser\n"
+    "whyidle report trace.json.gz                   # a trace of the PyTorch profiler, or of nsys\n"
+    "whyidle compare BEFORE AFTER                   # better or worse, and because of which cause\n"
+    "whyidle report FILE --fail-if 'idle > 20%'     # exit status 3 if it is more\n"
+    "whyidle export FILE --format perfetto          # for ui.perfetto.dev\n";
+
 static void help(FILE *out)
 {
 	fputs("usage: whyidle [COMMAND ...]\n\nTells why a GPU was idle. Without a command (as root): "
 	      "watches all that uses a GPU for ten\n"
 	      "seconds and explains it.\n\n",
 	      out);
-	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
+	for (size_t i = 0; i < COMMAND_COUNT; i++)
 		fprintf(out, "  %-10s %s\n", commands[i]->spec->name, commands[i]->spec->summary);
+	fprintf(out, "  %-10s %s\n", "completion",
+	        "Prints the completion of commands and options for bash or zsh.");
+	fprintf(out, "  %-10s %s\n", "manual", "Prints the manual page (whyidle manual | man -l -).");
 	fprintf(out, "  %-10s %s\n", "version", "Prints the version.");
+	fputs("\nExamples:\n", out);
+	fputs(examples, out);
 	fputs("\nwhyidle COMMAND --help tells more about each.\n", out);
 }
 
 static const struct command *find(const char *name)
 {
-	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+	for (size_t i = 0; i < COMMAND_COUNT; i++) {
 		if (!strcmp(commands[i]->spec->name, name))
 			return commands[i];
 	}
@@ -58,6 +75,29 @@ static int show_help(const char *topic)
 	return fflush(stdout) ? STATUS_FAILED : STATUS_DONE;
 }
 
+/* The page, or the completion of a shell. */
+static int put_manual(const char *name, const char *shell)
+{
+	const struct command_spec *specs[COMMAND_COUNT];
+	const struct manual manual = {specs, COMMAND_COUNT, WHYIDLE_VERSION, examples};
+	struct error error;
+
+	for (size_t i = 0; i < COMMAND_COUNT; i++)
+		specs[i] = commands[i]->spec;
+	if (!strcmp(name, "manual")) {
+		manual_page(stdout, &manual);
+	} else if (shell && !strcmp(shell, "bash")) {
+		manual_bash(stdout, &manual);
+	} else if (shell && !strcmp(shell, "zsh")) {
+		manual_zsh(stdout, &manual);
+	} else {
+		error_set(&error, -EINVAL, "completion: which shell? bash or zsh");
+		command_error(&error);
+		return STATUS_USAGE;
+	}
+	return fflush(stdout) || ferror(stdout) ? STATUS_FAILED : STATUS_DONE;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct command_services services = {
@@ -76,6 +116,8 @@ int main(int argc, char **argv)
 	if (!strcmp(name, "version") || !strcmp(name, "--version") || !strcmp(name, "-V"))
 		return printf("whyidle %s\n", WHYIDLE_VERSION) < 0 || fflush(stdout) ? STATUS_FAILED
 		                                                                     : STATUS_DONE;
+	if (!strcmp(name, "manual") || !strcmp(name, "completion"))
+		return put_manual(name, argc > 2 ? argv[2] : NULL);
 	command = find(name);
 	return command ? command->run(&services, argc - 1, argv + 1) : unknown(name);
 }

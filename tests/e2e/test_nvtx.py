@@ -4,7 +4,7 @@ import collections
 import json
 import sqlite3
 
-from harness import limit, needs
+from harness import limit, needs, one_line_error
 from test_export import export, load_chrome
 from test_export_timelines import Timeline, read_protobuf
 
@@ -119,3 +119,25 @@ def test_anothers_tool_is_left_its_nvtx(ctx):
     assert done.status == 0 and len(told_ranges(done.out)["train_step"]) == STEPS, done
     assert not ranges_of_table(ctx)
     assert any("NVTX_INJECTION64_PATH is used by another tool (/of/another.so)" in line for line in ctx.report()["degraded"])
+
+
+@limit(90)
+@needs("root", "bpf")
+def test_capture_ranges(ctx):
+    """What the program marked, as nsys' users know it, at the report: the recording holds all."""
+    done = ctx.record(ctx.sim("nvtx_ranges"), "profiled", options=("-q", "--no-report"))
+    assert done.status == 0, done
+    told = told_ranges(done.out)
+    steps = sorted(told["train_step"])
+    profiled = ctx.report("session.whyidle", "--capture-range", "cudaProfilerApi")["gpus"][0]
+    window = profiled["window"]
+    assert steps[1][1] <= window["start_ns"] <= steps[2][0], (window, steps)
+    assert steps[5][1] <= window["end_ns"] <= steps[6][0], (window, steps)
+    assert profiled["op_count"] < ctx.report()["gpus"][0]["op_count"]
+    for name, (start, end) in (("train_step", steps[0]), ("epoch", told["epoch"][0]), ("fetch@loader", told["loader:fetch"][0])):
+        window = ctx.report("session.whyidle", "--capture-range", f"nvtx:{name}")["gpus"][0]["window"]
+        assert start <= window["start_ns"] <= window["end_ns"] <= end, (name, window, start, end)
+    for options, status, words in (
+            (["nvtx:nothing"], 1, ["no range of that name"]), (["nvtx:"], 2, ["neither cudaProfilerApi nor nvtx:NAME"]),
+            (["cudaProfilerApi", "--steps", "1..2"], 2, ["one of --window"])):
+        one_line_error(ctx.run(ctx.whyidle, "report", ctx.path("session.whyidle"), "--capture-range", *options), status, *words)

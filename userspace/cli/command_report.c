@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <stddef.h>
 
+#include "cli/capture_range.h"
 #include "cli/command.h"
 #include "cli/fail_if.h"
 #include "cli/inputs.h"
@@ -12,7 +13,7 @@
 
 struct report_values {
 	bool json, verbose, csv, tables;
-	const char *html, *symbols;
+	const char *html, *symbols, *capture_range;
 	uint64_t gpu, pid;
 	struct window window;
 	struct range steps;
@@ -64,6 +65,12 @@ static const struct option_spec options[] = {
      .help = "only these steps, as the program names them or by the rhythm of its launches, from 1",
      .kind = OPTION_RANGE,
      .offset = FIELD(steps)},
+    {.name = "capture-range",
+     .argument = "RANGE",
+     .help = "only what the program marked: cudaProfilerApi (from its first cudaProfilerStart to the next "
+             "cudaProfilerStop), or nvtx:NAME or nvtx:NAME@DOMAIN (its first range of that name)",
+     .kind = OPTION_TEXT,
+     .offset = FIELD(capture_range)},
     {.name = "fail-if",
      .argument = "LIMIT",
      .help = "exit with status 3 if a limit is exceeded: 'idle > 20%', 'cause:wait.disk > 5%' (shares of the "
@@ -86,8 +93,7 @@ static const struct option_spec options[] = {
 static const struct command_spec spec = {
     .name = "report",
     .usage = "FILE... | DIRECTORY [options]",
-    .summary = "Explains why the GPUs were idle, in a recorded session or in a trace of the PyTorch profiler "
-               "or nsys.",
+    .summary = "Explains why GPUs were idle, in a session or a trace of the PyTorch profiler or nsys.",
     .notes = "Of several files, or a directory of them, each is taken for a rank (or a host) of one job: "
              "then the\n"
              "report also says which rank made the others wait, and why.",
@@ -106,11 +112,11 @@ static int print_report(const struct inputs *inputs, const struct session_report
 		return error_set(error, -EINVAL,
 		                 "tables are of one input, not of %zu: give them with one file",
 		                 inputs->count);
-	if (wanted->window.given || wanted->steps.given || wanted->device >= 0 || wanted->pid)
+	if (session_report_is_part(wanted))
 		return error_set(
 		    error, -EINVAL,
-		    "--gpu, --pid, --window and --steps are for one input, not for %zu: give them with one "
-		    "file",
+		    "--gpu, --pid, --window, --steps and --capture-range are for one input, not for %zu: "
+		    "give them with one file",
 		    inputs->count);
 	if (wanted->html)
 		return error_set(error, -EINVAL,
@@ -127,8 +133,10 @@ static int check_values(struct report_values *values, struct table_choice *choic
 		return error_set(error, -EINVAL, "report: --html has the tables already: leave --tables out");
 	if (values->tables && values->fail_if.count)
 		return error_set(error, -EINVAL, "report: --fail-if is for the report, not for --tables");
-	if (values->window.given && values->steps.given)
-		return error_set(error, -EINVAL, "report: --window or --steps, not both");
+	if (values->window.given + values->steps.given + !!values->capture_range > 1)
+		return error_set(error, -EINVAL, "report: one of --window, --steps and --capture-range");
+	if (values->capture_range && capture_range_check(values->capture_range, error))
+		return -EINVAL;
 	if (values->json && values->csv)
 		return error_set(error, -EINVAL, "report: --json or --csv, not both");
 	return table_choice_make(choice, &values->table, error);
@@ -163,6 +171,7 @@ static int run(const struct command_services *services, int argc, char **argv)
 	wanted = (struct session_report_options){
 	    .window = values.window,
 	    .steps = values.steps,
+	    .capture_range = values.capture_range,
 	    .device = values.gpu == ALL_GPUS ? -1 : (int32_t)values.gpu,
 	    .pid = values.pid,
 	    .text = values.json || values.html || values.csv ? NULL : stdout,

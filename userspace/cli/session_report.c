@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "attribute/analysis.h"
+#include "cli/capture_range.h"
 #include "cli/fail_if.h"
 #include "cli/load.h"
 #include "cli/ranks_report.h"
@@ -64,9 +65,20 @@ static int choose_steps(struct analysis_options *chosen, const struct model *mod
 static int choose_part(struct analysis_options *chosen, const struct model *model,
                        const struct session_report_options *options, struct error *error)
 {
+	if (options->capture_range) {
+		chosen->has_window = true;
+		return capture_range_find(model, options->capture_range, &chosen->window_start_ns,
+		                          &chosen->window_end_ns, error);
+	}
 	if (options->steps.given)
 		return choose_steps(chosen, model, &options->steps, error);
 	return choose_window(chosen, model, &options->window, "--window", error);
+}
+
+bool session_report_is_part(const struct session_report_options *options)
+{
+	return options->window.given || options->steps.given || options->capture_range ||
+	       options->device >= 0 || options->pid;
 }
 
 /* What the report of one file says about ranks; nothing about a part of it. */
@@ -76,7 +88,7 @@ static int find_ranks(struct ranks_report *report, const struct model *model, co
 	struct ranks *ranks;
 	int err;
 
-	if (options->window.given || options->steps.given || options->device >= 0 || options->pid)
+	if (session_report_is_part(options))
 		return 0;
 	ranks = ranks_new();
 	if (!ranks)

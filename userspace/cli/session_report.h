@@ -20,6 +20,7 @@ struct table_choice;
 struct session_report_options {
 	struct window window;
 	struct range steps;                /* only these steps of the first GPU (or of `device`) */
+	const char *capture_range;         /* only what the program marked (capture_range.h), NULL: all */
 	int32_t device;                    /* only this one, -1 all */
 	uint32_t pid;                      /* only gaps ended by this process, 0 all */
 	FILE *text;                        /* where the text report goes, NULL: none */
@@ -32,13 +33,16 @@ struct session_report_options {
 	struct fail_check *check; /* limits to hold against each input, NULL: none */
 };
 
+/* True if the report is to be about a part of the input only. */
+bool session_report_is_part(const struct session_report_options *options);
+
 /* Sets the window, if one is given, within a model. `option` is the option's name, for the error. Returns 0
  * or a negative errno with `error`. */
 int choose_window(struct analysis_options *chosen, const struct model *model, const struct window *window,
                   const char *option, struct error *error);
 
 /* Loads what a report is about: the file's model, only options->pid of it if that is given, and in `chosen`
- * the part that options->window or options->steps name, of which one at most is given. Returns 0 or a
+ * the part that options->window, steps or capture_range name, of which one at most is given. Returns 0 or a
  * negative errno with `error`; the model is to be freed in either case. */
 int load_part(struct model *model, struct analysis_options *chosen, const char *path,
               const struct session_report_options *options, struct error *error);

@@ -34,10 +34,7 @@ static void help(FILE *out)
 	      out);
 	for (size_t i = 0; i < COMMAND_COUNT; i++)
 		fprintf(out, "  %-10s %s\n", commands[i]->spec->name, commands[i]->spec->summary);
-	fprintf(out, "  %-10s %s\n", "completion",
-	        "Prints the completion of commands and options for bash or zsh.");
-	fprintf(out, "  %-10s %s\n", "manual", "Prints the manual page (whyidle manual | man -l -).");
-	fprintf(out, "  %-10s %s\n", "version", "Prints the version.");
+	fputs("  also: version, manual (the manual page), completion bash|zsh\n", out);
 	fputs("\nExamples:\n", out);
 	fputs(examples, out);
 	fputs("\nwhyidle COMMAND --help tells more about each.\n", out);

@@ -6,7 +6,7 @@ import subprocess
 
 from harness import limit, one_line_error
 
-COMMANDS = ("record", "report", "compare", "export", "doctor", "dump")
+COMMANDS = ("record", "report", "compare", "export", "doctor", "daemon", "top", "dump")
 
 
 def text_of(ctx, *arguments):

@@ -20,7 +20,6 @@ static const struct command *const commands[] = {&command_record, &command_repor
 static const char examples[] =
     "sudo whyidle record -- python train.py         # run a program and explain its idle GPU time\n"
     "sudo whyidle record --pid 1234 -d 10           # the same for ten seconds of one that runs already\n"
-    "whyidle report FILE --html report.html         # a recording again, as a page for a browser\n"
     "whyidle report trace.json.gz                   # a trace of the PyTorch profiler, or of nsys\n"
     "whyidle compare BEFORE AFTER                   # better or worse, and because of which cause\n"
     "whyidle report FILE --fail-if 'idle > 20%'     # exit status 3 if it is more\n"

@@ -62,14 +62,14 @@ static bool find_profiler(const struct model *model, uint64_t *start_ns, uint64_
 /* "NAME@DOMAIN" is the scope "DOMAIN:NAME"; a name may hold an @ itself. */
 static bool is_named(const char *scope, const char *wanted)
 {
-	const char *at = strrchr(wanted, '@');
-	size_t domain = at ? strlen(at + 1) : 0;
+	const char *at = strrchr(wanted, '@'), *colon = at ? scope + strlen(at + 1) : NULL;
 
 	if (!strcmp(scope, wanted))
 		return true;
-	return at && !strncmp(scope, at + 1, domain) && scope[domain] == ':' &&
-	       strlen(scope + domain + 1) == (size_t)(at - wanted) &&
-	       !strncmp(scope + domain + 1, wanted, (size_t)(at - wanted));
+	if (!at || strlen(scope) != strlen(wanted) || *colon != ':')
+		return false;
+	return !memcmp(scope, at + 1, (size_t)(colon - scope)) &&
+	       !memcmp(colon + 1, wanted, (size_t)(at - wanted));
 }
 
 static bool find_scope(const struct model *model, const char *name, uint64_t *start_ns, uint64_t *end_ns)

@@ -10,16 +10,16 @@ static void put_roff(FILE *out, const char *text, size_t length)
 {
 	bool line_start = true;
 
-	for (size_t i = 0; i < length; i++) {
-		if (line_start && (text[i] == '.' || text[i] == '\''))
+	for (const char *end = text + length; text < end; text++) {
+		if (line_start && (*text == '.' || *text == '\''))
 			fputs("\\&", out);
-		line_start = text[i] == '\n';
-		if (text[i] == '\\')
+		line_start = *text == '\n';
+		if (*text == '\\')
 			fputs("\\e", out);
-		else if (text[i] == '-')
+		else if (*text == '-')
 			fputs("\\-", out);
 		else
-			fputc(text[i], out);
+			fputc(*text, out);
 	}
 }
 
@@ -28,15 +28,11 @@ static void put_roff_text(FILE *out, const char *text)
 	put_roff(out, text, strlen(text));
 }
 
-static void put_page_option(FILE *out, const char *letter, const char *name, const char *argument,
-                            const char *help)
+static void put_page_option(FILE *out, char letter, const char *name, const char *argument, const char *help)
 {
 	fputs(".TP\n.B ", out);
-	if (*letter) {
-		fputs("\\-", out);
-		put_roff_text(out, letter);
-		fputs(", ", out);
-	}
+	if (letter)
+		fprintf(out, "\\-%c, ", letter);
 	fputs("\\-\\-", out);
 	put_roff_text(out, name);
 	if (argument) {
@@ -58,11 +54,10 @@ static void put_page_command(FILE *out, const struct command_spec *spec)
 	fputc('\n', out);
 	for (size_t i = 0; i < spec->option_count; i++) {
 		const struct option_spec *option = &spec->options[i];
-		const char letter[2] = {option->letter, '\0'};
 
-		put_page_option(out, letter, option->name, option->argument, option->help);
+		put_page_option(out, option->letter, option->name, option->argument, option->help);
 	}
-	put_page_option(out, "h", "help", NULL, "show this");
+	put_page_option(out, 'h', "help", NULL, "show this");
 	if (spec->notes) {
 		size_t length = strlen(spec->notes);
 

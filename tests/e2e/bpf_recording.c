@@ -224,6 +224,40 @@ static bool below(const struct recording *recording, uint32_t pid, uint32_t root
 	return pid == root;
 }
 
+/*
+ * A thread of another program becomes a guest where it wakes one of ours, or an interrupt does so on top of
+ * it: on a busy machine that is anybody. It is announced as its own parent.
+ */
+static bool is_guest(const struct recording *recording, uint32_t pid, uint32_t root)
+{
+	const struct record_fork *fork;
+
+	array_for_each (fork, &recording->forks) {
+		if (fork->child_pid == pid && fork->child_tid == fork->parent_tid)
+			return !below(recording, pid, root);
+	}
+	return false;
+}
+
+#define DROP_GUESTS(list, field)                                                                             \
+	do {                                                                                                 \
+		size_t kept = 0;                                                                             \
+                                                                                                             \
+		for (size_t i = 0; i < (list).count; i++) {                                                  \
+			if (!is_guest(recording, (list).items[i].field, root))                               \
+				(list).items[kept++] = (list).items[i];                                      \
+		}                                                                                            \
+		(list).count = kept;                                                                         \
+	} while (0)
+
+void recording_drop_guests(struct recording *recording, uint32_t root)
+{
+	DROP_GUESTS(recording->intervals, pid);
+	DROP_GUESTS(recording->samples, pid);
+	DROP_GUESTS(recording->execs, pid);
+	DROP_GUESTS(recording->exits, pid);
+}
+
 static const char *interval_flaw(const struct recording *recording, const struct record_offcpu *at,
                                  uint32_t root, uint64_t start_ns, uint64_t end_ns)
 {

@@ -73,6 +73,12 @@ bool recording_stack_has(const struct recording *recording, uint32_t stack, cons
 void recording_print(const struct recording *recording, uint32_t tid);
 
 /*
+ * Takes out what is of threads outside of `root` and its children that are recorded because they woke one of
+ * these, but the record that names each.
+ */
+void recording_drop_guests(struct recording *recording, uint32_t root);
+
+/*
  * The first thing that is wrong with a recording in which nothing was lost, NULL if all is well: sequence
  * numbers without holes, intervals of a thread in order and disjoint, times within bounds, every thread
  * named, stacks and strings defined, only processes below `root` recorded.

@@ -722,7 +722,8 @@ static void many_check(const struct recording *recording, const struct truth *tr
 
 	(void)truth;
 	array_for_each (fork, &recording->forks) {
-		threads += fork->parent_tid && fork->child_pid == fork->parent_pid;
+		threads += fork->parent_tid && fork->child_pid == fork->parent_pid &&
+		           fork->child_tid != fork->parent_tid;
 		processes += fork->parent_tid && fork->child_pid != fork->parent_pid;
 	}
 	array_for_each (exec, &recording->execs)
@@ -1323,6 +1324,7 @@ static bool run(const struct test *test, bool print)
 		printf("  the recording failed: %s\n", error.text);
 		failures++;
 	} else {
+		recording_drop_guests(&recording, current_pid);
 		flaw = test->lossy
 		           ? NULL
 		           : recording_flaw(&recording, current_pid, current_start_ns, current_end_ns);

@@ -10,8 +10,8 @@
 #define STATUS_TEXT 1000 /* bytes of a text that are kept */
 
 /*
- * A page that the kernel clears in every child (since Linux 4.14) tells a fork without a system call:
- * getpid() took 3 µs on a virtual machine, twice for each NVTX range.
+ * A page that the kernel clears in every child (since Linux 4.14) tells a fork without a system call, which
+ * getpid() would be twice for each NVTX range.
  */
 void bridge_own(struct bridge *bridge)
 {

@@ -5,6 +5,7 @@
 
 #include "bpf/settings.h"
 #include "collect/pure_call_arguments.h"
+#include "base/proc_file.h"
 #include "collect/pure_process_match.h"
 #include "model/cuda_call.h"
 
@@ -87,10 +88,10 @@ Test(process_match, pods)
 
 Test(process_match, namespaces)
 {
-	cr_assert_eq(status_namespace_pid("Name:\tx\nNSpid:\t4711\t12\t1\nNSpgid:\t2\n"), 1);
-	cr_assert_eq(status_namespace_pid("Name:\tx\nNSpid:\t4711\nNSpgid:\t2\t3\n"), 0, "in ours");
-	cr_assert_eq(status_namespace_pid("Name:\tx\n"), 0);
-	cr_assert_eq(status_namespace_pid(""), 0);
+	cr_assert_eq(proc_status_namespace_id("Name:\tx\nNSpid:\t4711\t12\t1\nNSpgid:\t2\n"), 1);
+	cr_assert_eq(proc_status_namespace_id("Name:\tx\nNSpid:\t4711\nNSpgid:\t2\t3\n"), 0, "in ours");
+	cr_assert_eq(proc_status_namespace_id("Name:\tx\n"), 0);
+	cr_assert_eq(proc_status_namespace_id(""), 0);
 }
 
 Test(process_match, libraries)

@@ -3,34 +3,13 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/proc_file.h"
 #include "collect/process_info.h"
-
-/* Reads up to size - 1 bytes of a file and ends them with NUL. Returns how many, 0 if it cannot be read. */
-static size_t read_file(const char *path, char *buffer, size_t size)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	size_t length = 0;
-
-	while (fd >= 0 && length < size - 1) {
-		ssize_t got = read(fd, buffer + length, size - 1 - length);
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0)
-			break;
-		length += got;
-	}
-	if (fd >= 0)
-		close(fd);
-	buffer[length] = '\0';
-	return length;
-}
 
 void bpf_tasks_join(char *arguments, size_t length)
 {
@@ -48,7 +27,7 @@ void bpf_tasks_cmdline(uint32_t pid, char cmdline[TASKS_CMDLINE])
 	size_t length;
 
 	snprintf(path, sizeof(path), "/proc/%u/cmdline", pid);
-	length = read_file(path, cmdline, TASKS_CMDLINE);
+	length = proc_file_read(path, cmdline, TASKS_CMDLINE);
 	bpf_tasks_join(cmdline, length);
 }
 
@@ -58,7 +37,7 @@ static uint32_t status_number(uint32_t pid, const char *key)
 	char path[64], status[2048], *found;
 
 	snprintf(path, sizeof(path), "/proc/%u/status", pid);
-	if (!read_file(path, status, sizeof(status)))
+	if (!proc_file_read(path, status, sizeof(status)))
 		return 0;
 	found = strstr(status, key);
 	return found ? strtoul(found + strlen(key), NULL, 10) : 0;
@@ -79,7 +58,7 @@ static int write_thread(uint32_t pid, uint32_t tid, uint32_t parent, uint64_t no
 	int err;
 
 	snprintf(path, sizeof(path), "/proc/%u/task/%u/comm", pid, tid);
-	length = read_file(path, comm, sizeof(comm));
+	length = proc_file_read(path, comm, sizeof(comm));
 	if (!length)
 		return 0;
 	if (comm[length - 1] == '\n')
@@ -112,7 +91,7 @@ static int write_exec(uint32_t pid, uint64_t now, struct session_writer *writer,
 	record.time_ns = now;
 	record.pid = record.tid = pid;
 	snprintf(path, sizeof(path), "/proc/%u/comm", pid);
-	length = read_file(path, text, sizeof(text));
+	length = proc_file_read(path, text, sizeof(text));
 	if (length)
 		record.comm = session_writer_string(writer, text, length - (text[length - 1] == '\n'));
 	snprintf(path, sizeof(path), "/proc/%u/exe", pid);

@@ -14,6 +14,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "base/proc_file.h"
 #include "collect/bpf_source.h"
 #include "collect/doctor_cuda.h"
 #include "collect/pure_doctor_report.h"
@@ -23,15 +24,9 @@
 
 static bool read_number(const char *path, long *value)
 {
-	char text[32] = "", *end;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t got;
+	char text[32], *end;
 
-	if (fd < 0)
-		return false;
-	got = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	if (got <= 0)
+	if (!proc_file_read(path, text, sizeof(text)))
 		return false;
 	*value = strtol(text, &end, 10);
 	return end != text;

@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/proc_file.h"
+
 /* Reading the mappings of a large process takes milliseconds and holds up those of its threads that map. */
 #define REFRESH_NS     100000000ULL
 #define STALE_NS       10000000000ULL /* a file may have been unmapped and another mapped in its place */
@@ -239,23 +241,13 @@ bool process_code_find(struct processes_code *all, struct process_code *process,
 /* Its id in its own pid namespace: what it names its file by. */
 static uint32_t own_pid(uint32_t pid)
 {
-	char path[64], *line = NULL;
-	uint32_t own = pid;
-	size_t size = 0;
-	FILE *status;
+	char path[64], status[PROC_STATUS_BYTES];
+	uint32_t own;
 
 	snprintf(path, sizeof(path), "/proc/%" PRIu32 "/status", pid);
-	status = fopen(path, "re");
-	while (status && getline(&line, &size, status) > 0) {
-		const char *last = strrchr(line, '\t');
-
-		if (!strncmp(line, "NSpid:", 6) && last)
-			own = strtoul(last + 1, NULL, 10);
-	}
-	free(line);
-	if (status)
-		fclose(status);
-	return own;
+	proc_file_read(path, status, sizeof(status));
+	own = proc_status_namespace_id(status);
+	return own ? own : pid;
 }
 
 static void read_jit(struct process_code *process, uint64_t now_ns)

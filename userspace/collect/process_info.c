@@ -4,7 +4,6 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,49 +11,27 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include "base/proc_file.h"
+
 /* Inode number of the initial pid namespace (PROC_PID_INIT_INO of the kernel, part of its ABI in practice).
  */
 #define INITIAL_PID_NAMESPACE 0xEFFFFFFCul
-
-/* Reads a small file of /proc; returns its length or -1. The buffer is always terminated. */
-static ssize_t read_small(const char *path, char *buffer, size_t size)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t got;
-
-	buffer[0] = '\0';
-	if (fd < 0)
-		return -1;
-	got = read(fd, buffer, size - 1);
-	close(fd);
-	if (got < 0)
-		return -1;
-	buffer[got] = '\0';
-	return got;
-}
 
 static bool is_number(const char *name)
 {
 	return isdigit((unsigned char)name[0]);
 }
 
-static void add_thread(uint32_t pid, const char *tid, struct index_map *map)
+static void add_thread(uint32_t pid, const char *name, struct index_map *map)
 {
-	char path[64], status[4096], *line, *last, *end;
+	uint32_t tid = strtoul(name, NULL, 10), inner;
+	char path[64], status[PROC_STATUS_BYTES];
 
-	snprintf(path, sizeof(path), "/proc/%u/task/%.20s/status", pid, tid);
-	if (read_small(path, status, sizeof(status)) <= 0)
+	snprintf(path, sizeof(path), "/proc/%u/task/%u/status", pid, tid);
+	if (!proc_file_read(path, status, sizeof(status)))
 		return;
-	line = strstr(status, "\nNSpid:");
-	if (!line)
-		return;
-	line += strlen("\nNSpid:");
-	end = strchr(line, '\n');
-	if (end)
-		*end = '\0';
-	last = strrchr(line, '\t');
-	if (last)
-		index_map_put(map, strtoul(last + 1, NULL, 10), strtoul(tid, NULL, 10));
+	inner = proc_status_namespace_id(status);
+	index_map_put(map, inner ? inner : tid, tid);
 }
 
 void process_namespace_tids(uint32_t pid, struct index_map *map)
@@ -79,7 +56,7 @@ bool process_stat_read(uint32_t pid, struct process_stat *stat)
 	char path[64], text[512];
 
 	snprintf(path, sizeof(path), "/proc/%u/stat", pid);
-	return read_small(path, text, sizeof(text)) > 0 && process_stat_parse(text, stat);
+	return proc_file_read(path, text, sizeof(text)) && process_stat_parse(text, stat);
 }
 
 uint32_t process_parent(uint32_t pid)
@@ -94,17 +71,17 @@ void process_cgroups(uint32_t pid, char text[PROCESS_CGROUP_TEXT])
 	char path[64];
 
 	snprintf(path, sizeof(path), "/proc/%u/cgroup", pid);
-	read_small(path, text, PROCESS_CGROUP_TEXT);
+	proc_file_read(path, text, PROCESS_CGROUP_TEXT);
 }
 
 void process_place_read(uint32_t pid, struct process_place *place)
 {
-	char path[64], status[4096], groups[PROCESS_CGROUP_TEXT];
+	char path[64], status[PROC_STATUS_BYTES], groups[PROCESS_CGROUP_TEXT];
 
 	snprintf(path, sizeof(path), "/proc/%u/status", pid);
-	read_small(path, status, sizeof(status));
+	proc_file_read(path, status, sizeof(status));
 	process_cgroups(pid, groups);
-	place->namespace_pid = status_namespace_pid(status);
+	place->namespace_pid = proc_status_namespace_id(status);
 	if (!cgroup_container(groups, place->container))
 		*place->container = '\0';
 	if (!cgroup_pod(groups, place->pod))
@@ -114,22 +91,22 @@ void process_place_read(uint32_t pid, struct process_place *place)
 void process_name(uint32_t pid, char *name, size_t size)
 {
 	char path[64];
-	ssize_t got;
+	size_t got;
 
 	snprintf(path, sizeof(path), "/proc/%u/comm", pid);
-	got = read_small(path, name, size);
-	if (got > 0 && name[got - 1] == '\n')
+	got = proc_file_read(path, name, size);
+	if (got && name[got - 1] == '\n')
 		name[got - 1] = '\0';
 }
 
 uint64_t process_image(uint32_t pid)
 {
 	char path[64], vector[1024];
-	ssize_t got;
+	size_t got;
 
 	snprintf(path, sizeof(path), "/proc/%u/auxv", pid);
-	got = read_small(path, vector, sizeof(vector));
-	return got > 0 ? hash_bytes(vector, got) : 0;
+	got = proc_file_read(path, vector, sizeof(vector));
+	return got ? hash_bytes(vector, got) : 0;
 }
 
 bool process_has_open(uint32_t pid, const char *path)

@@ -4,7 +4,6 @@
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define GROUPS_ROOT    "/sys/fs/cgroup"
@@ -170,22 +169,6 @@ bool cgroup_pod(const char *text, char uid[37])
 		}
 	}
 	return false;
-}
-
-uint32_t status_namespace_pid(const char *text)
-{
-	const char *line = strstr(text, "\nNSpid:"), *last = NULL;
-	uint32_t ids = 0;
-
-	if (!line)
-		return 0;
-	for (line += strlen("\nNSpid:"); *line && *line != '\n'; line++) {
-		if (isdigit((unsigned char)*line) && !isdigit((unsigned char)line[-1])) {
-			last = line;
-			ids++;
-		}
-	}
-	return ids > 1 ? (uint32_t)strtoul(last, NULL, 10) : 0;
 }
 
 /* ---- mapped files ---- */

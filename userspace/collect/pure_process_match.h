@@ -47,9 +47,6 @@ bool cgroup_container(const char *text, char id[65]);
  */
 bool cgroup_pod(const char *text, char uid[37]);
 
-/* The id in the innermost pid namespace, of a whole /proc/PID/status; 0 if that is the one we see. */
-uint32_t status_namespace_pid(const char *text);
-
 /* Name of a mapped file without the mark of a deleted one. True if it has that mark. */
 bool mapped_path_deleted(const char *path, size_t *length);
 

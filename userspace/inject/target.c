@@ -11,6 +11,8 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "base/proc_file.h"
+
 #define MAX_MAPPINGS 262144
 
 static bool parse_mapping(const char *line, struct target_mapping *mapping)
@@ -86,20 +88,6 @@ uint64_t target_maps_base(const struct target_maps *maps, const struct target_ma
 	return 0;
 }
 
-/* Reads a small file of /proc as text. */
-static bool read_text(const char *path, char *text, size_t size)
-{
-	FILE *file = fopen(path, "re");
-	size_t length;
-
-	if (!file)
-		return false;
-	length = fread(text, 1, size - 1, file);
-	fclose(file);
-	text[length] = '\0';
-	return length > 0;
-}
-
 /* The value behind "\nKEY:\t", NULL if there is none. */
 static const char *field(const char *text, const char *key)
 {
@@ -123,13 +111,14 @@ static uint64_t field_number(const char *text, const char *key, int base)
 
 bool target_status_read(uint32_t pid, uint32_t tid, struct target_status *status)
 {
-	char path[64], text[8192];
+	char path[64], text[PROC_STATUS_BYTES];
 	const char *value;
+	uint32_t inner;
 	size_t length;
 
 	memset(status, 0, sizeof(*status));
 	snprintf(path, sizeof(path), "/proc/%u/task/%u/status", pid, tid);
-	if (!read_text(path, text, sizeof(text)))
+	if (!proc_file_read(path, text, sizeof(text)))
 		return false;
 	/* The name comes first; the kernel escapes newlines in it. */
 	if (!strncmp(text, "Name:\t", 6)) {
@@ -149,18 +138,8 @@ bool target_status_read(uint32_t pid, uint32_t tid, struct target_status *status
 		length = strcspn(value, "\n");
 		status->shadow_stack = memmem(value, length, "shstk", 5) != NULL;
 	}
-	status->inner_tid = tid;
-	value = field(text, "NSpid");
-	for (length = value ? strcspn(value, "\n") : 0; length;) {
-		char *end;
-
-		status->inner_tid = (uint32_t)strtoul(value, &end, 10);
-		end += strspn(end, "\t ");
-		if ((size_t)(end - value) >= length)
-			break;
-		length -= (size_t)(end - value);
-		value = end;
-	}
+	inner = proc_status_namespace_id(text);
+	status->inner_tid = inner ? inner : tid;
 	return true;
 }
 
@@ -169,7 +148,7 @@ bool target_wait_read(uint32_t pid, uint32_t tid, struct target_wait *wait)
 	char path[64], text[512];
 
 	snprintf(path, sizeof(path), "/proc/%u/task/%u/syscall", pid, tid);
-	if (!read_text(path, text, sizeof(text)))
+	if (!proc_file_read(path, text, sizeof(text)))
 		return false;
 	/* "running", or "-1 SP PC" outside of system calls */
 	return sscanf(text,

@@ -13,7 +13,6 @@ operations that the first of its sessions holds.
 import collections
 import json
 import pathlib
-import random
 import shlex
 import statistics
 import sys
@@ -136,20 +135,12 @@ def main():
     p.add_argument("--seed", type=int, default=1)
     args = harness.parse(p)
     scripts = harness.find_scripts(args.workloads, args.programs)
-    modes, dice, figures = modes_of(args), random.Random(args.seed), Figures()
+    modes, figures = modes_of(args), Figures()
     budget, notes = harness.Budget(args.budget), []
     harness.end_on_sigterm()
     try:
-        for number in range(args.pairs):
-            for program, script in scripts:
-                guess = len(modes) * (args.seconds + harness.STARTUP_S)
-                if not budget.fits(program, guess):
-                    notes.append(f"- {program}: no time left in round {number + 1} of {args.pairs}")
-                    continue
-                print(f"round {number + 1} {program}", flush=True)
-                before = budget.left()
-                one_round(args, budget, figures, program, script, dice.sample(modes, len(modes)))
-                budget.took(program, before - budget.left())
+        for program, script, order in harness.rounds(args, budget, scripts, modes, notes):
+            one_round(args, budget, figures, program, script, order)
     finally:
         rows = [figures.row(program, mode) for program, _ in scripts for mode in modes if mode.kind != "bare"]
         (args.out / "cost.json").write_text(json.dumps([summary for _, summary in rows], indent=1) + "\n")

@@ -97,6 +97,20 @@ class Budget:
 
 # ---- running
 
+def rounds(args, budget, scripts, modes, notes):
+    """(program, script, all modes in a random order, seeded) for each round of each program; notes get what does not fit."""
+    dice = random.Random(args.seed)
+    for number in range(args.pairs):
+        for program, script in scripts:
+            if not budget.fits(program, len(modes) * (args.seconds + STARTUP_S)):
+                notes.append(f"- {program}: no time left in round {number + 1} of {args.pairs}")
+                continue
+            print(f"round {number + 1} {program}", flush=True)
+            before = budget.left()
+            yield program, script, dice.sample(modes, len(modes))
+            budget.took(program, before - budget.left())
+
+
 def end_on_sigterm():
     """SIGTERM unwinds the stack: what runs is ended, and the table of what was done is still printed."""
     def ended(*_):

@@ -51,8 +51,12 @@ $(BUILD)/unit-tests: $(UNIT_OBJECTS) $(PURE_OBJECTS) $(UNIT_BRIDGE_OBJECTS)
 unit: $(BUILD)/unit-tests
 	$(Q)./$(BUILD)/unit-tests
 
+# The scripts of tests/gpu with stand-ins for what they run: no GPU.
+gpu-scripts-test:
+	$(Q)python3 tests/gpu/test_scripts.py
+
 # Every suite runs, also after one has failed; the last line sums them up.
-TEST_SUITES := unit sim-test bridge-test bpf-test e2e check-abi check-vmlinux fuzz-smoke fuzz-readers
+TEST_SUITES := unit sim-test bridge-test bpf-test e2e gpu-scripts-test check-abi check-vmlinux fuzz-smoke fuzz-readers
 
 test:
 	$(Q)./.ci/deps
@@ -68,6 +72,6 @@ demo:
 	$(Q)$(MAKE) --no-print-directory all sim
 	$(Q)./tests/demo.sh $(BUILD)
 
-.PHONY: unit test demo
+.PHONY: unit gpu-scripts-test test demo
 -include $(UNIT_OBJECTS:.o=.d)
 -include $(UNIT_BRIDGE_OBJECTS:.o=.d)

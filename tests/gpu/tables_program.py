@@ -17,22 +17,25 @@ EPOCH_STEPS = 10   # steps in a range that is started and ended
 
 
 class Ranges:
-    """What this program's own clock says: name → [count, ns], taken just outside of each range."""
+    """What this program's own clock says: name → [count, ns inside of the calls that begin and end it, ns outside of them]."""
 
     def __init__(self):
         self.taken = {}
 
-    def add(self, name, begun):
-        entry = self.taken.setdefault(name, [0, 0])
+    def add(self, name, before, begun, ended):
+        entry = self.taken.setdefault(name, [0, 0, 0])
         entry[0] += 1
-        entry[1] += time.monotonic_ns() - begun
+        entry[1] += ended - begun
+        entry[2] += time.monotonic_ns() - before
 
     def pushed(self, name, work):
-        begun = time.monotonic_ns()
+        before = time.monotonic_ns()
         torch.cuda.nvtx.range_push(name)
+        begun = time.monotonic_ns()
         work()
+        ended = time.monotonic_ns()
         torch.cuda.nvtx.range_pop()
-        self.add(name, begun)
+        self.add(name, before, begun, ended)
 
 
 def more_kernels(work):
@@ -48,12 +51,14 @@ def more_kernels(work):
 def steps(work, ranges, count, profiler):
     for number in range(count):
         if number % EPOCH_STEPS == 0:
-            epoch, handle = time.monotonic_ns(), torch.cuda.nvtx.range_start("epoch")
+            before, handle = time.monotonic_ns(), torch.cuda.nvtx.range_start("epoch")
+            begun = time.monotonic_ns()
         ranges.pushed("step", lambda: (ranges.pushed("forward", work.step),
                                        ranges.pushed("more kernels", lambda: more_kernels(work))))
         if number % EPOCH_STEPS == EPOCH_STEPS - 1:
+            ended = time.monotonic_ns()
             torch.cuda.nvtx.range_end(handle)
-            ranges.add("epoch", epoch)
+            ranges.add("epoch", before, begun, ended)
         if profiler:
             profiler.step()
 

@@ -9,11 +9,11 @@
 #include <unistd.h>
 
 #include "cli/session_report.h"
+#include "collect/bpf_source.h"
 #include "collect/recorder.h"
 
-#define LOOK_NS          10000000000ULL
-#define SAMPLE_PERIOD_NS 4000000
-#define FOLDER           "/tmp/whyidle-XXXXXX"
+#define LOOK_NS 10000000000ULL
+#define FOLDER  "/tmp/whyidle-XXXXXX"
 
 struct screen {
 	bool terminal, shown;
@@ -61,7 +61,7 @@ static int look(const struct command_services *services, const char *path, struc
 	    .duration_ns = LOOK_NS,
 	    .output = path,
 	    .as_root = true, /* the file is ours, and goes */
-	    .sample_period_ns = SAMPLE_PERIOD_NS,
+	    .sample_period_ns = BPF_SOURCE_SAMPLE_PERIOD_NS,
 	};
 	struct recorder_result result;
 	int err = services->record(&wanted, &observer, &result, error);

@@ -8,6 +8,7 @@
 #include "cli/command.h"
 #include "cli/record_targets.h"
 #include "cli/session_report.h"
+#include "collect/bpf_source.h"
 #include "collect/pure_environment.h"
 #include "collect/recorder.h"
 
@@ -19,8 +20,7 @@ struct record_values {
 	struct record_targets targets;
 };
 
-#define FIELD(name)              offsetof(struct record_values, name)
-#define DEFAULT_SAMPLE_PERIOD_NS 4000000
+#define FIELD(name) offsetof(struct record_values, name)
 
 static const char *const uprobe_words[] = {[RECORDER_UPROBES_AUTO] = "auto",
                                            [RECORDER_UPROBES_ALWAYS] = "always",
@@ -271,7 +271,7 @@ static int check(struct record_values *values, struct recorder_options *wanted, 
 
 static int run(const struct command_services *services, int argc, char **argv)
 {
-	struct record_values values = {.sample_period_ns = DEFAULT_SAMPLE_PERIOD_NS};
+	struct record_values values = {.sample_period_ns = BPF_SOURCE_SAMPLE_PERIOD_NS};
 	struct recorder_options wanted = {0};
 	struct screen screen = {0};
 	struct recorder_observer observer = {

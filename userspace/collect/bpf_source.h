@@ -29,10 +29,13 @@ struct bpf_source_callers {
 	void *context;
 };
 
+/* What users get who ask for nothing else: 250 samples a second. */
+#define BPF_SOURCE_SAMPLE_PERIOD_NS 4000000
+
 struct bpf_source_options {
 	uint64_t ring_bytes;       /* BPF ring buffer, a power of two, at least a page; 0: default (64 MiB) */
 	uint64_t min_offcpu_ns;    /* shorter off-CPU intervals are not recorded */
-	uint32_t sample_period_ns; /* cpu-clock sampling per CPU, 0: no samples; default 4,000,000 (250 Hz) */
+	uint32_t sample_period_ns; /* cpu-clock sampling per CPU, 0: no samples */
 	unsigned user_stacks;      /* which records have user stacks: STACKS_* of bpf/settings.h */
 	bool small;                /* for recordings of a second or so: maps and ring take less memory */
 	uint64_t min_stack_ns;     /* shorter off-CPU intervals have no user stack; 0: default (100 µs) */

@@ -16,10 +16,9 @@
 #include "daemon/families.h"
 #include "daemon/state.h"
 
-#define LOOK_FIRST_NS    SECOND_NS
-#define LOOK_LAST_NS     (4 * SECOND_NS)
-#define SERIES_LIFE_NS   (900 * SECOND_NS) /* a series that nothing was added to for so long goes */
-#define SAMPLE_PERIOD_NS 4000000
+#define LOOK_FIRST_NS  SECOND_NS
+#define LOOK_LAST_NS   (4 * SECOND_NS)
+#define SERIES_LIFE_NS (900 * SECOND_NS) /* a series that nothing was added to for so long goes */
 
 /* ---- opening ---- */
 
@@ -94,7 +93,7 @@ static void open_counters(struct daemon *daemon)
 static int open_source(struct daemon *daemon, struct error *error)
 {
 	struct bpf_source_options options = {
-	    .sample_period_ns = SAMPLE_PERIOD_NS,
+	    .sample_period_ns = BPF_SOURCE_SAMPLE_PERIOD_NS,
 	    .user_stacks = STACKS_OFFCPU | STACKS_SAMPLED,
 	    .small = true,
 	    .degraded = on_degraded,

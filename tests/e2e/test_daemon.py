@@ -46,8 +46,8 @@ class Daemon:
 
     def ask(self, request):
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
+            client.connect(self.control)  # without a time-out it waits for room in the queue
             client.settimeout(20)
-            client.connect(self.control)
             client.sendall(request.encode() + b"\n")
             text = b""
             while part := client.recv(65536):
@@ -213,8 +213,8 @@ def test_hostile_clients(ctx):
             client.close()
         assert "error" in daemon.ask("x" * 200)
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
-            client.settimeout(20)
             client.connect(daemon.control)
+            client.settimeout(20)
             client.sendall(b"y" * 300)  # too long, and no end of the line: dropped
             try:
                 assert client.recv(100) == b""

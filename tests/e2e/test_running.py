@@ -75,7 +75,7 @@ class Recording:
 
 @needs("bpf")
 def test_by_pid_until_it_ends(ctx):
-    target = Target(ctx, "--steps", "200").go()
+    target = Target(ctx, "--steps", "600").go()  # about 4 s: whyidle has to find it in that time
     recording = Recording(ctx, "-p", target.pid)
     recording.wait_for_file()
     target.account()

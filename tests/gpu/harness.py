@@ -145,6 +145,11 @@ def end_group(process):
             pass  # stuck in the kernel: nothing more can be done
 
 
+def heed_interrupts():
+    """Shells let what they start in the background ignore SIGINT, and it hands that on."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def run(command, limit_s, folder, name, environment=None):
     """Runs a command in a session of its own; its output goes to folder/name.stdout and .stderr."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -155,7 +160,8 @@ def run(command, limit_s, folder, name, environment=None):
     with open(paths[0], "wb") as out, open(paths[1], "wb") as err:
         try:
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
-                                       env={**os.environ, **(environment or {})}, start_new_session=True)
+                                       env={**os.environ, **(environment or {})}, start_new_session=True,
+                                       preexec_fn=heed_interrupts)
         except OSError as failed:
             err.write(f"{failed}\n".encode())
             status = 127

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/median.h"
 #include "base/number.h"
 
 #define RHYTHM_LEAST  6    /* intervals */
@@ -184,12 +185,6 @@ static void place_kinds(struct scan *scan)
 	}
 }
 
-static uint64_t median_of(uint64_t *values, size_t count)
-{
-	qsort_items(values, count, sizeof(*values), compare_unsigned);
-	return values[count / 2];
-}
-
 static bool is_usual(const struct mark *mark, uint64_t operations)
 {
 	uint64_t slack = (mark->usual + 5) / 10;
@@ -212,7 +207,7 @@ static void judge(struct scan *scan, struct mark *mark)
 		return;
 	for (uint32_t i = 0; i + 1 < mark->count; i++)
 		scan->scratch[i] = interval_ops(scan, mark, i);
-	mark->usual = median_of(scan->scratch, mark->count - 1);
+	mark->usual = median_unsigned(scan->scratch, mark->count - 1);
 	for (uint32_t i = 0; i + 1 < mark->count; i++) {
 		uint64_t operations = interval_ops(scan, mark, i);
 
@@ -222,14 +217,14 @@ static void judge(struct scan *scan, struct mark *mark)
 	for (uint32_t i = 0; i + 1 < mark->count; i++)
 		scan->scratch[i] = scan->ops[scan->at[mark->first + i + 1]].start_ns -
 		                   scan->ops[scan->at[mark->first + i]].start_ns;
-	if (median_of(scan->scratch, mark->count - 1) < STEP_SHORTEST_NS ||
+	if (median_unsigned(scan->scratch, mark->count - 1) < STEP_SHORTEST_NS ||
 	    (double)covered < COVERED_SHARE * (double)scan->count ||
 	    (double)covered < REGULAR_SHARE * (double)all)
 		return;
 	mark->regular = (double)covered / (double)all;
 	for (uint32_t i = 0; i < mark->count; i++)
 		scan->scratch[i] = scan->idle[scan->at[mark->first + i]];
-	mark->idle_ns = median_of(scan->scratch, mark->count);
+	mark->idle_ns = median_unsigned(scan->scratch, mark->count);
 }
 
 static const struct mark *best_mark(struct scan *scan)

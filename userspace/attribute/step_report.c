@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "attribute/walk.h"
+#include "base/median.h"
 #include "base/number.h"
 
 #define SPREAD_FACTOR 5
@@ -185,8 +186,7 @@ static int find_slow(struct step_report *report)
 	for (size_t i = 0; i < count; i++)
 		values[i] = values[i] > report->median_ns ? values[i] - report->median_ns
 		                                          : report->median_ns - values[i];
-	qsort_items(values, count, sizeof(*values), compare_unsigned);
-	spread = (uint64_t)(SPREAD_FACTOR * MAD_TO_SIGMA * (double)values[middle]);
+	spread = (uint64_t)(SPREAD_FACTOR * MAD_TO_SIGMA * (double)median_unsigned(values, count));
 	report->slow_ns = report->median_ns + later(spread, report->median_ns / LEAST_PART);
 	free(values);
 	array_for_each (step, &report->steps) {

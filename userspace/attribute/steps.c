@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "attribute/rhythm.h"
+#include "base/median.h"
 #include "base/number.h"
 
 #define WARM_UP_FACTOR 2
@@ -275,8 +276,7 @@ size_t steps_warm_up(const struct step_list *list)
 		return 0;
 	for (size_t i = 0; i < list->count; i++)
 		lengths[i] = length_of(&list->items[i]);
-	qsort_items(lengths, list->count, sizeof(*lengths), compare_unsigned);
-	median = lengths[list->count / 2];
+	median = list->count ? median_unsigned(lengths, list->count) : 0;
 	free(lengths);
 	while (warm_up < list->count / WARM_UP_PART && list->count - warm_up > STEPS_LEAST &&
 	       length_of(&list->items[warm_up]) > WARM_UP_FACTOR * median)

@@ -101,7 +101,7 @@ static int run(double seconds, int pairs, enum mode mode, struct result *result,
 	uint64_t *rounds =
 	    mmap(NULL, 64 * MAX_PAIRS, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	struct bpf_source_options options = {
-	    .sample_period_ns = 4000000,
+	    .sample_period_ns = BPF_SOURCE_SAMPLE_PERIOD_NS,
 	    .user_stacks = mode > WITHOUT_USER_STACKS ? STACKS_OFFCPU | STACKS_SAMPLED : 0,
 	    .min_stack_ns = mode == ALL_WAITS};
 	bool record = mode != BARE;

@@ -193,7 +193,7 @@ Test(cli, record_passes_everything_on)
 Test(cli, record_defaults)
 {
 	cr_assert_eq(RUN(command_record, "--no-report", "true", "--as-root"), 42);
-	cr_assert_eq(told.sample_period_ns, 4000000);
+	cr_assert_eq(told.sample_period_ns, 10000000);
 	cr_assert_eq(told.min_offcpu_ns, 0);
 	cr_assert_eq(told.uprobes, RECORDER_UPROBES_AUTO);
 	cr_assert_eq(told.user_stacks, RECORDER_STACKS_ALL);

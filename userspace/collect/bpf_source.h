@@ -29,8 +29,9 @@ struct bpf_source_callers {
 	void *context;
 };
 
-/* What users get who ask for nothing else: 250 samples a second. */
-#define BPF_SOURCE_SAMPLE_PERIOD_NS 4000000
+/* What users get who ask for nothing else: 100 samples a second of each CPU. More cost a program without
+ * slack more than 2 % (docs/results.md, a12). */
+#define BPF_SOURCE_SAMPLE_PERIOD_NS 10000000
 
 struct bpf_source_options {
 	uint64_t ring_bytes;       /* BPF ring buffer, a power of two, at least a page; 0: default (64 MiB) */

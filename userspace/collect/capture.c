@@ -15,7 +15,6 @@
 
 #define POLL_MS       50
 #define MAX_LIBRARIES 16
-#define SAMPLE_NS     4000000 /* as the programs were loaded for */
 
 struct capture {
 	const struct capture_options *options;
@@ -51,7 +50,9 @@ static int put_session_info(struct capture *capture, struct error *error)
 		err = err ?: put_info(capture, "hostname", system.nodename, error);
 	}
 	err = err ?: put_number(capture, "cpus", sysconf(_SC_NPROCESSORS_ONLN), error);
-	err = err ?: put_number(capture, "sample_period_ns", options->samples ? SAMPLE_NS : 0, error);
+	err = err
+	          ?: put_number(capture, "sample_period_ns",
+	                        options->samples ? BPF_SOURCE_SAMPLE_PERIOD_NS : 0, error);
 	return err;
 }
 

@@ -85,7 +85,7 @@ static void check_bpf_load(struct doctor_report *report)
 {
 	struct load_trial trial = {""};
 	struct bpf_source_options options = {.ring_bytes = 1 << 20,
-	                                     .sample_period_ns = 4000000,
+	                                     .sample_period_ns = BPF_SOURCE_SAMPLE_PERIOD_NS,
 	                                     .user_stacks = STACKS_OFFCPU | STACKS_SAMPLED,
 	                                     .degraded = on_missing,
 	                                     .context = &trial};
@@ -126,7 +126,7 @@ static void check_sampling(struct doctor_report *report)
 	    .type = PERF_TYPE_SOFTWARE,
 	    .size = sizeof(attribute),
 	    .config = PERF_COUNT_SW_CPU_CLOCK,
-	    .sample_period = 4000000,
+	    .sample_period = BPF_SOURCE_SAMPLE_PERIOD_NS,
 	    .disabled = 1,
 	};
 	struct doctor_check *check;

@@ -122,7 +122,7 @@ def test_there_is_no_such_process(ctx):
 
 def test_usage(ctx):
     for options, words in ((("-p", "0"), ("process id",)), (("-p", "1,x"), ("process id", "'x'")),
-                           (("--all", "--", "true"), ("either",)), (("-d", "3", "--", "true"), ("--duration",)),
+                           (("--all", "--", "true"), ("either",)), (("--all", "--delay", "3"), ("--delay",)),
                            (("--all", "-d", "soon"), ("--duration", "soon")), (("--all", "--no-bpf"), ("--no-bpf",)),
                            (("--container", "ab"), ("--container",)), (("--cgroup", "a"), ("--cgroup",))):
         one_line_error(ctx.run(ctx.whyidle, "record", *options), 2, *words)

@@ -221,6 +221,13 @@ Test(cli, record_usage_errors)
 	cr_assert_eq(RUN(command_record, "--uprobes=maybe", "--", "true"), STATUS_USAGE);
 	cr_assert_eq(RUN(command_record, "--no-bpf", "--no-bridge", "--", "true"), STATUS_USAGE);
 	cr_assert_eq(RUN(command_record, "--quiet=yes", "--", "true"), STATUS_USAGE);
+	cr_assert_eq(RUN(command_record, "--duration", "0", "--", "true"), STATUS_USAGE);
+	cr_assert_eq(RUN(command_record, "--delay", "soon", "--", "true"), STATUS_USAGE);
+	cr_assert_eq(RUN(command_record, "--delay", "1", "--pid", "1"), STATUS_USAGE);
+	cr_assert_eq(RUN(command_record, "--kill", "sigterm", "--", "true"), STATUS_USAGE);
+	cr_assert_eq(RUN(command_record, "-d", "1", "--kill", "softly", "--", "true"), STATUS_USAGE);
+	cr_assert_eq(RUN(command_record, "--capture-range", "nvtx:", "--", "true"), STATUS_USAGE);
+	cr_assert_eq(RUN(command_record, "--steps", "1..2", "--no-report", "--", "true"), STATUS_USAGE);
 	cr_assert_eq(told_count, 0);
 }
 

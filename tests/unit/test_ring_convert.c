@@ -428,6 +428,40 @@ Test(ring_convert, losses_are_clipped_and_counted)
 	cr_assert_lt(out->count, 1ULL << 50);
 }
 
+Test(ring_convert, what_ended_before_the_recording_began_is_left_out)
+{
+	struct ring_overhead early = {.record = {.size = sizeof(early), .type = RING_OVERHEAD},
+	                              .start_ns = 2000,
+	                              .end_ns = 2999,
+	                              .kind = 1};
+	struct ring_overhead across = early, late = early;
+	struct ring_loss loss = {.record = {.size = sizeof(loss), .type = RING_LOSS},
+	                         .start_ns = 2000,
+	                         .end_ns = 2500,
+	                         .count = 7,
+	                         .cause = RING_LOSS_RING};
+	const struct record_overhead *out;
+
+	across.start_ns = 2500, across.end_ns = 3000;
+	late.start_ns = 4000, late.end_ns = 5000;
+	convert.from_ns = 3000;
+	put(&early);
+	put(&across);
+	put(&late);
+	put(&loss);
+	cr_assert_eq(convert.left_out, 1);
+	cr_assert_eq(convert.records, 3);
+	cr_assert_eq(convert.invalid, 0);
+	cr_assert_eq(convert.lost_ring, 7, "known, so that it is not found out a second time");
+	read_back();
+	out = shown_of(RECORD_OVERHEAD, 0);
+	cr_assert_eq(out->start_ns, 2500);
+	out = shown_of(RECORD_OVERHEAD, 1);
+	cr_assert_eq(out->start_ns, 4000);
+	for (size_t i = 0; i < shown.records.count; i++)
+		cr_assert_neq(shown.records.items[i].header.type, RECORD_LOSS);
+}
+
 Test(ring_convert, copies_and_memsets)
 {
 	struct ring_memcpy copy = {.record = {.size = sizeof(copy), .type = RING_MEMCPY},

@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include "cli/command.h"
+#include "cli/capture_range.h"
+#include "cli/record_span.h"
 #include "cli/record_targets.h"
 #include "cli/session_report.h"
 #include "collect/bpf_source.h"
@@ -18,6 +20,9 @@ struct record_values {
 	uint64_t ring_bytes, bridge_ring_bytes, sample_period_ns, min_offcpu_ns;
 	int uprobes, user_stacks;
 	struct record_targets targets;
+	struct record_span span;
+	const char *capture_range;
+	struct range steps;
 };
 
 #define FIELD(name) offsetof(struct record_values, name)
@@ -63,10 +68,32 @@ static const struct option_spec options[] = {
     {.name = "duration",
      .letter = 'd',
      .argument = "TIME",
-     .help =
-         "how long to record processes that run already, in seconds or with a unit (default: until Ctrl-C)",
+     .help = "how long to record, in seconds or with a unit (default: until the command ends, or Ctrl-C)",
      .kind = OPTION_TEXT,
-     .offset = FIELD(targets.duration)},
+     .offset = FIELD(span.duration)},
+    {.name = "delay",
+     .argument = "TIME",
+     .help = "how long after the start of the command to begin",
+     .kind = OPTION_TEXT,
+     .offset = FIELD(span.delay)},
+    {.name = "kill",
+     .argument = "SIGNAL",
+     .help = "what a command gets that goes on after --duration: none (default: it is left alone and waited "
+             "for), sigterm, sigint, sigkill or a number",
+     .kind = OPTION_TEXT,
+     .offset = FIELD(span.kill)},
+    {.name = "capture-range",
+     .argument = "RANGE",
+     .help =
+         "report on what the program marks only: cudaProfilerApi, or nvtx:NAME or nvtx:NAME@DOMAIN; all is "
+         "recorded",
+     .kind = OPTION_TEXT,
+     .offset = FIELD(capture_range)},
+    {.name = "steps",
+     .argument = "A..B",
+     .help = "report on these steps only (whyidle report --help); all is recorded",
+     .kind = OPTION_RANGE,
+     .offset = FIELD(steps)},
     {.name = "inject",
      .help = "load the CUPTI bridge into processes that run already, for the time of the recording: "
              "GPU times as CUPTI has them instead of an inferred timeline (x86-64, glibc)",
@@ -169,6 +196,13 @@ struct screen {
 	bool shown;    /* one stands there now */
 };
 
+/* What watches a recording. */
+struct watcher {
+	struct screen screen;
+	const struct record_values *values;
+	bool concluded, failed;
+};
+
 static void clear_progress(struct screen *screen)
 {
 	if (screen->shown)
@@ -178,13 +212,13 @@ static void clear_progress(struct screen *screen)
 
 static void show_line(void *context, const char *text)
 {
-	clear_progress(context);
+	clear_progress(&((struct watcher *)context)->screen);
 	fprintf(stderr, "whyidle: %s\n", text);
 }
 
 static void show_progress(void *context, const struct recorder_progress *progress)
 {
-	struct screen *screen = context;
+	struct screen *screen = &((struct watcher *)context)->screen;
 
 	if (!screen->progress)
 		return;
@@ -220,6 +254,8 @@ static int report(const struct record_values *values, const char *path, struct e
 {
 	struct session_report_options wanted = {
 	    .device = -1,
+	    .steps = values->steps,
+	    .capture_range = values->capture_range,
 	    .text = values->json ? NULL : stderr,
 	    .json = values->json ? stdout : NULL,
 	};
@@ -227,8 +263,9 @@ static int report(const struct record_values *values, const char *path, struct e
 	return session_report_print(path, &wanted, error);
 }
 
-/* What remains once the command has ended: the report, and where the file is. */
-static int conclude(const struct record_values *values, const struct recorder_result *result)
+/* What remains once the recording has ended: the report, and where the file is. Returns false if it failed.
+ */
+static bool conclude(const struct record_values *values, const struct recorder_result *result)
 {
 	struct error error = {0};
 	bool failed = !result->file_complete;
@@ -239,8 +276,17 @@ static int conclude(const struct record_values *values, const struct recorder_re
 	}
 	if (!values->quiet)
 		fprintf(stderr, "whyidle: session kept in %s\n", result->path);
-	/* The command's own status tells more, unless it has none to tell. */
-	return result->exit_status ? result->exit_status : failed ? STATUS_FAILED : STATUS_DONE;
+	return !failed;
+}
+
+static void conclude_early(void *context, const struct recorder_result *result)
+{
+	struct watcher *watcher = context;
+
+	clear_progress(&watcher->screen);
+	watcher->concluded = true;
+	watcher->failed = !conclude(watcher->values, result);
+	fflush(stdout);
 }
 
 /* Do the options go together? `command` may be NULL. */
@@ -254,8 +300,19 @@ static int check(struct record_values *values, struct recorder_options *wanted, 
 	if (!running && (!command || !*command))
 		return error_set(error, -EINVAL,
 		                 "record: which command, or which processes? (see whyidle record --help)");
-	if (!running && values->targets.duration)
-		return error_set(error, -EINVAL, "record: --duration is for processes that run already");
+	if (running && (values->span.delay || values->span.kill))
+		return error_set(error, -EINVAL,
+		                 "record: --delay and --kill are for a command, not for processes that run "
+		                 "already");
+	if (values->capture_range && values->steps.given)
+		return error_set(error, -EINVAL, "record: --capture-range or --steps, not both");
+	if (values->no_report && (values->capture_range || values->steps.given))
+		return error_set(
+		    error, -EINVAL,
+		    "record: --capture-range and --steps are of the report: give them to whyidle "
+		    "report, or leave out --no-report");
+	if (values->capture_range && capture_range_check(values->capture_range, error))
+		return -EINVAL;
 	if (values->inject && (!running || values->no_bridge))
 		return error_set(
 		    error, -EINVAL,
@@ -266,16 +323,18 @@ static int check(struct record_values *values, struct recorder_options *wanted, 
 	if (values->no_bpf && values->no_bridge)
 		return error_set(error, -EINVAL,
 		                 "record: --no-bpf and --no-bridge together leave nothing to record");
-	return record_targets_resolve(&values->targets, &wanted->targets, &wanted->duration_ns, error);
+	if (record_span_resolve(&values->span, wanted, error))
+		return -EINVAL;
+	return record_targets_resolve(&values->targets, &wanted->targets, error);
 }
 
 static int run(const struct command_services *services, int argc, char **argv)
 {
 	struct record_values values = {.sample_period_ns = BPF_SOURCE_SAMPLE_PERIOD_NS};
 	struct recorder_options wanted = {0};
-	struct screen screen = {0};
+	struct watcher watcher = {.values = &values};
 	struct recorder_observer observer = {
-	    .line = show_line, .progress = show_progress, .context = &screen};
+	    .line = show_line, .progress = show_progress, .outlived = conclude_early, .context = &watcher};
 	struct recorder_result result;
 	enum options_result parsed;
 	struct error error = {0};
@@ -303,16 +362,19 @@ static int run(const struct command_services *services, int argc, char **argv)
 	wanted.sample_period_ns = values.sample_period_ns;
 	wanted.min_offcpu_ns = values.min_offcpu_ns;
 	wanted.user_stacks = values.user_stacks;
-	screen.progress = !values.quiet && isatty(STDERR_FILENO);
+	watcher.screen.progress = !values.quiet && isatty(STDERR_FILENO);
 	err = services->record(&wanted, &observer, &result, &error);
-	clear_progress(&screen);
+	clear_progress(&watcher.screen);
 	free(line);
 	record_targets_free(&values.targets);
 	if (err) {
 		command_error(&error);
 		return result.exit_status;
 	}
-	return conclude(&values, &result);
+	if (!watcher.concluded)
+		watcher.failed = !conclude(&values, &result);
+	/* The command's own status tells more, unless it has none to tell. */
+	return result.exit_status ? result.exit_status : watcher.failed ? STATUS_FAILED : STATUS_DONE;
 }
 
 const struct command command_record = {&spec, run};

@@ -40,17 +40,8 @@ static int parse_pids(struct record_targets *targets, struct error *error)
 	return err;
 }
 
-static int parse_duration(const char *text, uint64_t *ns, struct error *error)
-{
-	/* A sum with a time of today must not overflow. */
-	if (quantity_seconds(text, ns) || !*ns || *ns > UINT64_MAX / 2)
-		return error_set(error, -EINVAL,
-		                 "record: --duration: not a length of time: '%s' (10, 2.5, 500ms)", text);
-	return 0;
-}
-
 int record_targets_resolve(struct record_targets *targets, struct discover_filter *filter,
-                           uint64_t *duration_ns, struct error *error)
+                           struct error *error)
 {
 	int err = 0;
 
@@ -63,8 +54,6 @@ int record_targets_resolve(struct record_targets *targets, struct discover_filte
 	if (!err && targets->cgroup && targets->cgroup[0] != '/')
 		err = error_set(error, -EINVAL,
 		                "record: --cgroup: the path begins with / (see /proc/PID/cgroup)");
-	if (!err && targets->duration)
-		err = parse_duration(targets->duration, duration_ns, error);
 	*filter = (struct discover_filter){
 	    .all = targets->all,
 	    .pids = targets->list.items,

@@ -13,7 +13,7 @@
 /* The options, as they are parsed. */
 struct record_targets {
 	const char *pids; /* "12,34" */
-	const char *cgroup, *comm, *container, *duration;
+	const char *cgroup, *comm, *container;
 	bool all;
 	struct {
 		ARRAY(uint32_t)
@@ -24,11 +24,11 @@ struct record_targets {
 bool record_targets_given(const struct record_targets *targets);
 
 /*
- * Fills in the filter, which refers to `targets`, and the duration in ns (0: none). Returns 0, or -EINVAL or
- * -ENOMEM with `error`. Call record_targets_free in either case.
+ * Fills in the filter, which refers to `targets`. Returns 0, or -EINVAL or -ENOMEM with `error`. Call
+ * record_targets_free in either case.
  */
 int record_targets_resolve(struct record_targets *targets, struct discover_filter *filter,
-                           uint64_t *duration_ns, struct error *error);
+                           struct error *error);
 void record_targets_free(struct record_targets *targets);
 
 #endif

@@ -57,7 +57,7 @@ struct bridge_server {
 	struct bridge_server_options options;
 	int listener, epoll;
 	char name[64];
-	uint64_t opened_ns;
+	uint64_t opened_ns, from_ns;
 	struct bridge_tables tables;
 	struct bridge *bridges[MAX_CONNECTIONS];
 	size_t count;
@@ -129,6 +129,7 @@ int bridge_server_open(struct bridge_server **out, const struct bridge_server_op
 		server->options.flush_period_ms = DEFAULT_FLUSH_PERIOD_MS;
 	server->listener = server->epoll = -1;
 	server->opened_ns = clock_ns(CLOCK_MONOTONIC);
+	server->from_ns = options->wait ? UINT64_MAX : 0;
 	err = make_name(server->name, sizeof(server->name));
 	if (err)
 		goto fail;
@@ -149,6 +150,11 @@ fail:
 	error_set(error, err, "cannot open a socket for the CUPTI bridge: %s", strerror(-err));
 	bridge_server_close(server);
 	return err;
+}
+
+void bridge_server_begin(struct bridge_server *server)
+{
+	server->from_ns = clock_ns(CLOCK_MONOTONIC);
 }
 
 const char *bridge_server_name(const struct bridge_server *server)
@@ -424,6 +430,7 @@ static int drain(struct bridge_server *server, struct bridge *bridge, struct ses
 	int err = 0, one;
 
 	bridge->convert.latest_ns = now + CLOCK_SLACK_NS;
+	bridge->convert.from_ns = server->from_ns;
 	if (ring_reader_begin(bridge->reader)) {
 		while ((record = ring_reader_next(bridge->reader))) {
 			one = bridge_convert_record(&bridge->convert, record, writer, err ? NULL : error);
@@ -456,13 +463,14 @@ static int write_counted_losses(struct bridge_server *server, struct bridge *bri
 	uint64_t cupti = __atomic_load_n(&bridge->reader->control->cupti_lost, __ATOMIC_RELAXED);
 	uint64_t more_ring = ring > convert->lost_ring ? ring - convert->lost_ring : 0;
 	uint64_t more_cupti = cupti > convert->lost_cupti ? cupti - convert->lost_cupti : 0;
+	uint64_t since = server->from_ns > server->opened_ns ? server->from_ns : server->opened_ns;
 	int err;
 
-	err = bridge_convert_loss(convert, RECORD_LOSS_BRIDGE_RING, server->opened_ns, now, more_ring, writer,
-	                          error);
+	if (since > now) /* never begun */
+		return 0;
+	err = bridge_convert_loss(convert, RECORD_LOSS_BRIDGE_RING, since, now, more_ring, writer, error);
 	if (!err)
-		err = bridge_convert_loss(convert, RECORD_LOSS_CUPTI, server->opened_ns, now, more_cupti,
-		                          writer, error);
+		err = bridge_convert_loss(convert, RECORD_LOSS_CUPTI, since, now, more_cupti, writer, error);
 	convert->lost_ring += more_ring;
 	convert->lost_cupti += more_cupti;
 	return err;
@@ -502,7 +510,7 @@ static void report_end(struct bridge_server *server, const struct bridge *bridge
 {
 	char text[128];
 
-	if (bridge->ran && !bridge->told && !bridge->convert.operations)
+	if (bridge->ran && !bridge->told && !bridge->convert.operations && !bridge->convert.left_out)
 		tell(server, bridge->pid,
 		     "no GPU timeline for it: CUPTI delivered no GPU operation: it ran none, or another "
 		     "profiler in it "

@@ -22,6 +22,7 @@ struct bridge_server_options {
 	    ring_bytes; /* of each process, a power of two; 0: default (32 MiB, taken as it is touched) */
 	uint32_t flush_period_ms; /* how often bridges ask CUPTI for finished buffers; 0: default (250 ms) */
 	bool write_names;         /* write the names of the processes: nobody else does */
+	bool wait;                /* keep nothing that has a time before bridge_server_begin */
 	/* Called when something is worth telling a person; pid 0 if it concerns no process. */
 	void (*degraded)(void *context, uint32_t pid, const char *what);
 	void *context;
@@ -54,6 +55,9 @@ const char *bridge_server_name(const struct bridge_server *server);
 
 /* A descriptor that polls readable when a bridge connects or leaves. */
 int bridge_server_fd(const struct bridge_server *server);
+
+/* From now on what bridges say is kept, but for what ended before. */
+void bridge_server_begin(struct bridge_server *server);
 
 /*
  * Accepts, drains every ring and drops those that have gone. Bounded by the capacity of the rings. Returns 0

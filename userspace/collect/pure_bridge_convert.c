@@ -346,7 +346,7 @@ static int convert_loss(struct bridge_convert *convert, const struct ring_loss *
                         struct session_writer *writer, struct error *error)
 {
 	uint64_t count = loss->count < MAX_LOSS_COUNT ? loss->count : MAX_LOSS_COUNT;
-	uint64_t start = loss->start_ns, end = loss->end_ns;
+	uint64_t start = loss->start_ns, end = loss->end_ns, kept;
 
 	if (start < convert->earliest_ns)
 		start = convert->earliest_ns;
@@ -354,14 +354,14 @@ static int convert_loss(struct bridge_convert *convert, const struct ring_loss *
 		end = convert->latest_ns;
 	if (start > end)
 		return drop(convert);
+	kept = end >= convert->from_ns ? count : 0;
 	switch (loss->cause) {
 	case RING_LOSS_RING:
 		convert->lost_ring += count;
-		return bridge_convert_loss(convert, RECORD_LOSS_BRIDGE_RING, start, end, count, writer,
-		                           error);
+		return bridge_convert_loss(convert, RECORD_LOSS_BRIDGE_RING, start, end, kept, writer, error);
 	case RING_LOSS_CUPTI:
 		convert->lost_cupti += count;
-		return bridge_convert_loss(convert, RECORD_LOSS_CUPTI, start, end, count, writer, error);
+		return bridge_convert_loss(convert, RECORD_LOSS_CUPTI, start, end, kept, writer, error);
 	default:
 		return drop(convert);
 	}
@@ -382,6 +382,30 @@ static uint32_t least_size(uint16_t type)
 	return type < sizeof(sizes) / sizeof(sizes[0]) ? sizes[type] : 0;
 }
 
+/* Every record of an operation, a call or a range begins alike. Losses are counted whenever they were. */
+static bool ended_before(const struct ring_record *record, uint64_t from_ns)
+{
+	_Static_assert(offsetof(struct ring_memcpy, end_ns) == offsetof(struct ring_kernel, end_ns) &&
+	                   offsetof(struct ring_memset, end_ns) == offsetof(struct ring_kernel, end_ns) &&
+	                   offsetof(struct ring_api, end_ns) == offsetof(struct ring_kernel, end_ns) &&
+	                   offsetof(struct ring_sync, end_ns) == offsetof(struct ring_kernel, end_ns) &&
+	                   offsetof(struct ring_overhead, end_ns) == offsetof(struct ring_kernel, end_ns) &&
+	                   offsetof(struct ring_range, end_ns) == offsetof(struct ring_kernel, end_ns),
+	               "end_ns");
+	switch (record->type) {
+	case RING_KERNEL:
+	case RING_MEMCPY:
+	case RING_MEMSET:
+	case RING_API:
+	case RING_SYNC:
+	case RING_OVERHEAD:
+	case RING_RANGE:
+		return ((const struct ring_kernel *)(const void *)record)->end_ns < from_ns;
+	default:
+		return false;
+	}
+}
+
 int bridge_convert_record(struct bridge_convert *convert, const struct ring_record *record,
                           struct session_writer *writer, struct error *error)
 {
@@ -390,6 +414,10 @@ int bridge_convert_record(struct bridge_convert *convert, const struct ring_reco
 
 	if (!least || record->size < least)
 		return drop(convert);
+	if (ended_before(record, convert->from_ns)) {
+		convert->left_out++;
+		return 0;
+	}
 	convert->records++;
 	switch (record->type) {
 	case RING_HELLO:

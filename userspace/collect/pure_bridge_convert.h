@@ -45,6 +45,7 @@ struct bridge_convert {
 	uint32_t pid; /* of the initial pid namespace, as the kernel gives it */
 	/* Sane times lie in [earliest_ns, latest_ns]; the caller moves latest_ns on. */
 	uint64_t earliest_ns, latest_ns;
+	uint64_t from_ns; /* what ended before is left out; the caller moves it on */
 	/* Thread id of the target's pid namespace → initial one; NULL: they are the same. */
 	uint32_t (*translate_tid)(void *context, uint32_t tid);
 	void *translate_context;
@@ -64,6 +65,7 @@ struct bridge_convert {
 
 	uint64_t records;               /* converted */
 	uint64_t operations;            /* GPU operations among them */
+	uint64_t left_out;              /* ended before from_ns */
 	uint64_t invalid;               /* dropped because they made no sense */
 	uint64_t lost_ring, lost_cupti; /* told by RING_LOSS records */
 };

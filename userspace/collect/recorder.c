@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -16,10 +17,11 @@
 #include "collect/process_info.h"
 #include "collect/recorder_parts.h"
 
-#define POLL_MS         50
-#define COLLECT_MS      5
-#define FLUSH_PERIOD_NS 500000000ULL
-#define LAST_FLUSH_MS   300 /* bridges of processes that outlive the command: time for one more flush */
+#define POLL_MS          50
+#define COLLECT_MS       5
+#define FLUSH_PERIOD_NS  500000000ULL
+#define KILL_PATIENCE_NS 5000000000ULL /* after --kill, before the report comes anyway */
+#define LAST_FLUSH_MS    300 /* bridges of processes that outlive the command: time for one more flush */
 
 static void on_bpf_degraded(void *context, const char *what)
 {
@@ -115,7 +117,7 @@ static void collect(struct recorder *recorder)
 		err = bridge_server_poll(recorder->server, recorder->writer, &error);
 		recorder_note_error(recorder, err, &error);
 	}
-	if (recorder->bpf) {
+	if (recorder->bpf && recorder->begun) {
 		err = bpf_source_poll(recorder->bpf, &error);
 		recorder_note_error(recorder, err, &error);
 	}
@@ -144,7 +146,7 @@ static void show_progress(struct recorder *recorder, uint64_t now)
 	    .processes = recorder->discover ? discover_started(recorder->discover) : 0,
 	};
 
-	if (!recorder->observer->progress || now < recorder->next_progress_ns)
+	if (!recorder->observer->progress || !recorder->begun || now < recorder->next_progress_ns)
 		return;
 	count_events(recorder, &progress);
 	if (now > recorder->progress_ns)
@@ -178,14 +180,19 @@ static bool handle_signals(struct recorder *recorder)
 	return stop;
 }
 
+/* Until something comes, or the time has come at which the recording begins or ends. */
 static void wait_for_news(const struct recorder *recorder, int timeout_ms)
 {
+	uint64_t next_ns = recorder->begun ? recorder->end_ns : recorder->begin_ns;
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	struct pollfd fds[3] = {
 	    {.fd = recorder->signals, .events = POLLIN},
 	    {.fd = recorder->server ? bridge_server_fd(recorder->server) : -1, .events = POLLIN},
 	    {.fd = recorder->injections ? injections_fd(recorder->injections) : -1, .events = POLLIN},
 	};
 
+	if (next_ns && next_ns < now + (uint64_t)timeout_ms * 1000000)
+		timeout_ms = next_ns > now ? (int)((next_ns - now + 999999) / 1000000) : 0;
 	poll(fds, 3, timeout_ms);
 }
 
@@ -196,6 +203,15 @@ void recorder_collect(struct recorder *recorder)
 
 	poll(&news, 1, COLLECT_MS);
 	collect(recorder);
+}
+
+/* A command that goes on is recorded from now on; what fails is missing, and said. */
+static void begin(struct recorder *recorder)
+{
+	struct error error = {0};
+
+	if (recorder_command_begin(recorder, &error))
+		recorder_degrade(recorder, "%s", error.text);
 }
 
 static void run(struct recorder *recorder)
@@ -212,7 +228,9 @@ static void run(struct recorder *recorder)
 		                                   : recorder_running_ended(recorder);
 		collect(recorder);
 		now = clock_ns(CLOCK_MONOTONIC);
-		if (recorder->watch && !stop)
+		if (!recorder->begun && !stop && now >= recorder->begin_ns)
+			begin(recorder);
+		if (recorder->watch && recorder->begun && !stop)
 			cuda_watch_poll(recorder->watch, now);
 		if (recorder->discover && !stop)
 			recorder_running_poll(recorder, now);
@@ -220,6 +238,8 @@ static void run(struct recorder *recorder)
 		show_progress(recorder, now);
 		if (recorder->stop_by_ns && now > recorder->stop_by_ns)
 			stop = true;
+		if (recorder->end_ns && now >= recorder->end_ns && !stop)
+			stop = recorder->result->timed_out = true;
 	}
 }
 
@@ -262,13 +282,65 @@ static void finish_command(struct recorder *recorder)
 {
 	struct recorder_result *result = recorder->result;
 
+	if (!recorder->begun)
+		recorder_degrade(recorder, "the command ended before the recording began (--delay)");
 	if (result->ended) {
 		result->exit_status = launch_exit_status(recorder->wait_status);
 		recorder_put_number(recorder, "exit_status", result->exit_status);
 		return;
 	}
 	result->exit_status = 128 + recorder->stop_signal;
-	recorder_degrade(recorder, "the recording was stopped by a signal before the command had ended");
+	if (!result->timed_out)
+		recorder_degrade(recorder,
+		                 "the recording was stopped by a signal before the command had ended");
+}
+
+/* What is of no use once the file is closed. */
+static void release(struct recorder *recorder)
+{
+	cuda_watch_close(recorder->watch);
+	recorder_running_close(recorder);
+	bpf_source_close(recorder->bpf);
+	bridge_server_close(recorder->server);
+	recorder->watch = NULL;
+	recorder->bpf = NULL;
+	recorder->server = NULL;
+}
+
+/*
+ * The recording is over, the command is not. A shell that waits for us waits for it: it keeps its terminal,
+ * and its exit status is ours. What was asked to end gets a moment for it, so that what it still has to say
+ * comes before the report.
+ */
+static void outlive(struct recorder *recorder)
+{
+	struct recorder_result *result = recorder->result;
+	int signal = recorder->options->kill_signal;
+	uint64_t patience_ns = clock_ns(CLOCK_MONOTONIC) + (signal ? KILL_PATIENCE_NS : 0);
+	bool stop = false, told = false;
+
+	release(recorder);
+	recorder->stop_by_ns = 0;
+	recorder_command_kill(recorder);
+	while (!stop && !recorder_command_ended(recorder)) {
+		uint64_t now = clock_ns(CLOCK_MONOTONIC);
+
+		if (!told && now >= patience_ns) {
+			told = true;
+			recorder->observer->outlived(recorder->observer->context, result);
+		}
+		wait_for_news(recorder, POLL_MS);
+		stop = handle_signals(recorder) ||
+		       (recorder->stop_by_ns && clock_ns(CLOCK_MONOTONIC) > recorder->stop_by_ns);
+	}
+	if (!told)
+		recorder->observer->outlived(recorder->observer->context, result);
+	if (stop)
+		result->exit_status = 128 + recorder->stop_signal;
+	else if (signal && WIFSIGNALED(recorder->wait_status) && WTERMSIG(recorder->wait_status) == signal)
+		result->exit_status = 0; /* it did as it was told */
+	else
+		result->exit_status = launch_exit_status(recorder->wait_status);
 }
 
 static void finish(struct recorder *recorder)
@@ -276,6 +348,7 @@ static void finish(struct recorder *recorder)
 	struct error error = {0};
 	int err;
 
+	recorder->end_ns = 0;
 	recorder_inject_finish(recorder);
 	last_flush(recorder);
 	if (recorder->watch)
@@ -306,10 +379,7 @@ static void finish(struct recorder *recorder)
 
 static void clean_up(struct recorder *recorder)
 {
-	cuda_watch_close(recorder->watch);
-	recorder_running_close(recorder);
-	bpf_source_close(recorder->bpf);
-	bridge_server_close(recorder->server);
+	release(recorder);
 	bridge_file_remove(&recorder->bridge_file);
 	launch_close(&recorder->launch);
 	if (recorder->writer)
@@ -347,6 +417,8 @@ int recorder_run(const struct recorder_options *options, const struct recorder_o
 	result->started = true;
 	run(&recorder);
 	finish(&recorder);
+	if (options->command && result->timed_out && !result->ended)
+		outlive(&recorder);
 out:
 	clean_up(&recorder);
 	return err;

@@ -37,6 +37,8 @@ struct recorder_options {
 	struct discover_filter targets;
 	uint64_t duration_ns; /* the recording ends then, 0: when the command or all given pids have ended, or
 	                         by a signal */
+	uint64_t delay_ns;    /* the recording of a command begins so long after its start */
+	int kill_signal;      /* what a command gets that goes on after duration_ns, 0: nothing */
 	/* Session file, NULL: whyidle-<command>-<pid>.whyidle or whyidle-<time>.whyidle in the current
 	 * directory. */
 	const char *output;
@@ -61,18 +63,26 @@ struct recorder_progress {
 	uint64_t file_bytes;
 };
 
+struct recorder_result;
+
 /* How a recording is watched; every function may be NULL. */
 struct recorder_observer {
 	/* A line for a person: what is degraded, what went wrong on the way. */
 	void (*line)(void *context, const char *text);
 	/* About once a second. */
 	void (*progress)(void *context, const struct recorder_progress *progress);
+	/*
+	 * The recording is over and its file closed, but the command goes on (duration_ns): recorder_run
+	 * returns once that has ended too.
+	 */
+	void (*outlived)(void *context, const struct recorder_result *result);
 	void *context;
 };
 
 struct recorder_result {
 	bool started;     /* the command ran */
 	bool ended;       /* and came to its end; false: the user stopped the recording before */
+	bool timed_out;   /* the recording ended by duration_ns; only what was recorded is affected */
 	int exit_status;  /* of the command as a shell gives it, or why it could not be started; 0 without one
 	                   */
 	size_t processes; /* without a command: that were seen to use CUDA */

@@ -54,6 +54,7 @@ static int prepare_bridge(struct recorder *recorder, struct error *error)
 	    .uid = recorder->user.uid,
 	    .ring_bytes = recorder->options->bridge_ring_bytes,
 	    .write_names = recorder->options->no_bpf,
+	    .wait = recorder->options->delay_ns != 0,
 	    .degraded = recorder_bridge_degraded,
 	    .context = recorder,
 	};
@@ -159,8 +160,81 @@ int recorder_prepare_command(struct recorder *recorder, struct error *error)
 	line = environment_command_line(recorder->options->command);
 	recorder_put_session(recorder, line ? line : recorder->options->command[0]);
 	free(line);
-	err = attach_bpf(recorder, error);
+	if (recorder->options->delay_ns)
+		recorder->begin_ns = clock_ns(CLOCK_MONOTONIC) + recorder->options->delay_ns;
+	else
+		err = recorder_command_begin(recorder, error);
 	return err ? err : start_watch(recorder, error);
+}
+
+static void ignore_found(void *context, struct discovered *process, bool again)
+{
+	(void)context;
+	(void)process;
+	(void)again;
+}
+
+/* The command and what descends from it, now. Returns 0 or -ENOMEM; array_free the list. */
+static int find_family(const struct recorder *recorder, struct pid_list *list)
+{
+	uint32_t root = recorder->launch.pid;
+	const struct discover_options options = {.filter = {.pids = &root, .pid_count = 1},
+	                                         .found = ignore_found};
+	struct discover *discover = discover_open(&options);
+	int err = discover ? 0 : -ENOMEM;
+
+	if (!err) {
+		discover_poll(discover, clock_ns(CLOCK_MONOTONIC));
+		err = discover_family(discover, root, list);
+	}
+	discover_close(discover);
+	return err;
+}
+
+/* What the command has started while the recording waited. */
+static int track_family(struct recorder *recorder, struct error *error)
+{
+	struct pid_list list = {0};
+	int err = find_family(recorder, &list);
+
+	if (err)
+		error_no_memory(error);
+	else if (bpf_source_track_all(recorder->bpf, list.items, list.count, error))
+		err = error->code == -ESRCH ? 0 : error->code;
+	array_free(&list);
+	return err;
+}
+
+int recorder_command_begin(struct recorder *recorder, struct error *error)
+{
+	bool late = recorder->begin_ns != 0;
+	int err;
+
+	recorder->begun = true;
+	if (late)
+		recorder_put_start(recorder);
+	if (recorder->server && late)
+		bridge_server_begin(recorder->server);
+	if (recorder->options->duration_ns)
+		recorder->end_ns = clock_ns(CLOCK_MONOTONIC) + recorder->options->duration_ns;
+	err = attach_bpf(recorder, error);
+	return !err && late && recorder->bpf ? track_family(recorder, error) : err;
+}
+
+void recorder_command_kill(struct recorder *recorder)
+{
+	int signal = recorder->options->kill_signal;
+	struct pid_list list = {0};
+	uint32_t *pid;
+
+	if (!signal)
+		return;
+	/* As a terminal does it: what the command has started gets it as well. It itself comes first. */
+	if (find_family(recorder, &list) || !list.count)
+		kill(recorder->launch.pid, signal);
+	array_for_each (pid, &list)
+		kill((pid_t)*pid, signal);
+	array_free(&list);
 }
 
 /* Other children are not ours to wait for. */

@@ -50,12 +50,18 @@ int recorder_open_file(struct recorder *recorder, const char *default_name, stru
 	return err;
 }
 
+void recorder_put_start(struct recorder *recorder)
+{
+	recorder->start_ns = recorder->progress_ns = clock_ns(CLOCK_MONOTONIC);
+	recorder->next_progress_ns = recorder->start_ns + PROGRESS_PERIOD_NS;
+	recorder_put_number(recorder, "start_mono_ns", recorder->start_ns);
+	recorder_put_number(recorder, "start_real_ns", clock_ns(CLOCK_REALTIME));
+}
+
 void recorder_put_session(struct recorder *recorder, const char *subject)
 {
 	struct utsname system;
 
-	recorder->start_ns = recorder->progress_ns = clock_ns(CLOCK_MONOTONIC);
-	recorder->next_progress_ns = recorder->start_ns + PROGRESS_PERIOD_NS;
 	recorder_put_info(recorder, "version", WHYIDLE_VERSION);
 	recorder_put_info(recorder, "command", subject);
 	if (recorder->options->options && *recorder->options->options)
@@ -68,8 +74,7 @@ void recorder_put_session(struct recorder *recorder, const char *subject)
 	recorder_put_number(recorder, "cpus", sysconf(_SC_NPROCESSORS_ONLN));
 	recorder_put_number(recorder, "sample_period_ns",
 	                    recorder->bpf ? recorder->options->sample_period_ns : 0);
-	recorder_put_number(recorder, "start_mono_ns", recorder->start_ns);
-	recorder_put_number(recorder, "start_real_ns", clock_ns(CLOCK_REALTIME));
+	recorder_put_start(recorder);
 	for (size_t i = 0; i < recorder->degraded_count; i++)
 		recorder_put_info(recorder, "degraded", recorder->degraded[i]);
 }

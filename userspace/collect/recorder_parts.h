@@ -61,6 +61,9 @@ struct recorder {
 	bool injection_taken; /* the user's own CUDA_INJECTION64_PATH stays */
 
 	uint64_t start_ns, next_flush_ns, next_progress_ns, progress_ns, progress_events;
+	bool begun;          /* records are kept: false while a delay lasts */
+	uint64_t begin_ns;   /* when a delay is over */
+	uint64_t end_ns;     /* the recording ends then, 0 never */
 	uint64_t stop_by_ns; /* stop waiting then, 0 never */
 	int interrupts;
 	int stop_signal; /* the last signal that asked us to end, 0 none */
@@ -83,6 +86,8 @@ void recorder_put_number(struct recorder *recorder, const char *key, uint64_t va
 /* recorder_file.c: `subject` is what was recorded, in a person's words. */
 int recorder_open_file(struct recorder *recorder, const char *default_name, struct error *error);
 void recorder_put_session(struct recorder *recorder, const char *subject);
+/* The recording begins now; again if it did not begin with the session. */
+void recorder_put_start(struct recorder *recorder);
 /* Takes a file away that holds nothing, because nothing was recorded. */
 void recorder_drop_file(struct recorder *recorder);
 
@@ -118,8 +123,12 @@ void recorder_inject_finish(struct recorder *recorder);
  * recording shall stop although the command runs on, `ended` once it has ended.
  */
 int recorder_prepare_command(struct recorder *recorder, struct error *error);
+/* The delay is over: records what is there from now on. */
+int recorder_command_begin(struct recorder *recorder, struct error *error);
 bool recorder_command_signal(struct recorder *recorder, const struct signalfd_siginfo *info);
 bool recorder_command_ended(struct recorder *recorder);
+/* After the recording's own end: sends the command the signal that was asked for. */
+void recorder_command_kill(struct recorder *recorder);
 
 /* recorder_running.c: the same for processes that run already. */
 int recorder_prepare_running(struct recorder *recorder, struct error *error);

@@ -174,7 +174,8 @@ int recorder_prepare_running(struct recorder *recorder, struct error *error)
 	if (!err)
 		err = start_discovery(recorder, error);
 	if (!err && recorder->options->duration_ns)
-		recorder->stop_by_ns = clock_ns(CLOCK_MONOTONIC) + recorder->options->duration_ns;
+		recorder->end_ns = clock_ns(CLOCK_MONOTONIC) + recorder->options->duration_ns;
+	recorder->begun = true;
 	return err;
 }
 

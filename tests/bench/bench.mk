@@ -35,5 +35,13 @@ $(BUILD)/bench/make_kineto: $(BUILD)/bench/make_kineto.o
 bench-import: $(BUILD)/whyidle $(BUILD)/bench/make_kineto
 	$(Q)python3 tests/bench/imports.py --build $(BUILD) $(IMPORTS)
 
-.PHONY: bench-session bench-analysis bench-import bench-throughput
+# Writing a Perfetto trace: events a second of CPU time.
+bench-export: $(BUILD)/whyidle $(BUILD)/bench/make_kineto $(BUILD)/bench/session_steps
+	$(Q)python3 tests/bench/exports.py --build $(BUILD) $(EXPORTS)
+
+# A page of 200,000 gaps in headless Chromium: size, first paint, zoom.
+bench-html: $(BUILD)/whyidle
+	$(Q)python3 tests/bench/html.py --build $(BUILD) $(HTML)
+
+.PHONY: bench-export bench-html bench-session bench-analysis bench-import bench-throughput
 -include $(SESSION_BENCHES:=.d) $(BUILD)/bench/make_kineto.d

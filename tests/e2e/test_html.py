@@ -7,6 +7,7 @@ import re
 
 from browser import Browser
 from harness import ROOT, limit, one_line_error
+from test_ranks import make_job
 
 SAMPLE = str(ROOT / "docs" / "samples" / "starved-h200.whyidle")
 WINDOW = "93397452832..96399870315"
@@ -137,13 +138,13 @@ def test_click_and_zoom(ctx):
         assert not browser.problems(), browser.problems()
 
 
-def make_steps(path, slow):
-    """30 steps of 4 kernels each; the step of that number pauses for longer."""
+def make_steps(path, slow, pause=20000):
+    """30 steps of 4 kernels each with pauses between them; the step of that number pauses for longer."""
     now, events = 1000000, []
     for step in range(31):
         for kernel in range(4):
             common = {"args": {"correlation": len(events) + 1, "device": 0, "stream": 7}}
-            now += 5000000 if step + 1 == slow and kernel == 2 else 20000
+            now += 5000000 if step + 1 == slow and kernel == 2 else pause
             events.append({"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "ts": (now - 1500) / 1000, "dur": 1,
                            "pid": 5, "tid": 5, **common})
             events.append({"ph": "X", "cat": "kernel", "name": f"k{kernel}", "ts": now / 1000, "dur": 100, "pid": 0, "tid": 7,
@@ -243,6 +244,69 @@ def test_dark_narrow_and_named_for_readers(ctx):
         assert not browser.problems(), browser.problems()
 
 
+@limit(120)
+def test_ranks_of_a_job(ctx):
+    folder, _ = make_job(ctx, "host", ranks=4, steps=30)
+    path, job = write_html(ctx, folder), read_json(ctx, folder)
+    ranks = job["ranks"]
+    with Browser(ctx.folder) as browser:
+        browser.open(path)
+        assert browser.run("document.querySelector('h1').textContent").startswith("Rank 2 cost the other ranks ")
+        rows = browser.run("""[...document.querySelectorAll("[data-rank]")].map(row => [+row.dataset.rank, +row.dataset.idle,
+            +row.dataset.wait, +row.dataset.caused])""")
+        assert rows == [[m["rank"], m["idle_ns"], m["wait_ns"], m["caused_ns"]] for m in ranks["members"]], rows
+        late = browser.run("[...document.querySelectorAll('[data-late]')].map(row => [+row.dataset.late, +row.dataset.wait])")
+        assert late == [[cause["rank"], cause["wait_ns"]] for cause in ranks["causes"][:20]], late
+        titles = browser.run("[...document.querySelectorAll('#ranks ol > li > b')].map(e => e.textContent)")
+        assert titles == [finding["title"] for finding in ranks["findings"]], titles
+        # The slowest rank is shown first; a click shows another.
+        for part in (2, 0, 3):
+            if part != 2:
+                browser.click(f"[data-part='{part}']")
+            gpu = job["reports"][part]["gpus"][0]
+            assert browser.run("document.querySelector('[aria-pressed=true]').dataset.part") == str(part)
+            shown = status(browser)
+            assert (shown["idle"], shown["gaps"]) == (gpu["idle_ns"], gpu["gap_count"]), (part, shown)
+            causes = browser.run("[...document.querySelectorAll('[data-cause]')].map(e => [e.dataset.cause, +e.dataset.ns])")
+            assert causes == [[f"{c['code']}@{c['role']}", c["ns"]] for c in gpu["causes"]], (part, causes)
+        assert browser.run("document.querySelectorAll('canvas.strip').length") == 1
+        assert not browser.problems(), browser.problems()
+
+
+@limit(120)
+def test_two_runs_compared(ctx):
+    make_steps(ctx.path("before.json"), 0)
+    make_steps(ctx.path("<b>after&quot;.json"), 0, pause=60000)
+    path = ctx.path("compared.html")
+    sides = ctx.path("before.json"), ctx.path("<b>after&quot;.json")
+    done = ctx.run(ctx.whyidle, "compare", "--html", path, *sides)
+    assert done.status == 0 and not done.out and not done.err, done
+    compared = json.loads(ctx.run(ctx.whyidle, "compare", "--json", *sides).out)
+    text = ctx.run(ctx.whyidle, "compare", *sides).out.splitlines()
+    pair = compared["gpus"][0]
+    assert compared["verdict"] == "worse" and pair["basis"] == "step", compared
+    with Browser(ctx.folder) as browser:
+        browser.open(path)
+        assert browser.run("document.querySelector('h1').textContent") == text[0]
+        assert browser.run("document.getElementById('comparison').dataset.verdict") == "worse"
+        rows = browser.run("""[...document.querySelectorAll("[data-figure]")].map(row => [row.dataset.figure,
+            +row.dataset.before, +row.dataset.after, row.dataset.beyond === "true"])""")
+        wanted = [("time per step", pair["step_ns"]), ("idle per step", pair["idle"]),
+                  ("idle share of the time", pair["idle_share"])]
+        wanted += [(f"{c['code']}@{c['role']}", c["figure"]) for c in pair["causes"]]
+        wanted += [(k["name"], k["figure"]) for k in pair["kernels"]]
+        assert rows == [[name, f["before"], f["after"], f["beyond_noise"]] for name, f in wanted], (rows, wanted)
+        # Both runs are there, the one after first.
+        for part, side in ((1, "after"), (0, "before")):
+            if part == 0:
+                browser.click("[data-part='0']")
+            shown = status(browser)
+            label = browser.run("document.querySelector('[aria-pressed=true]').textContent")
+            assert label == f"{side}: {sides[part]}", label
+            assert (shown["idle"], shown["gaps"]) == (pair[side]["idle_ns"], pair[side]["gap_count"]), (side, shown)
+        assert not browser.problems(), browser.problems()
+
+
 def test_every_kind_of_input(ctx):
     data = ROOT.parent / "shared" / "data"
     files = sorted(data.glob("kineto/*.gz")) + sorted(data.glob("nsys/*.sqlite")) + [SAMPLE]
@@ -257,6 +321,8 @@ def test_bad_use_is_one_line(ctx):
     make_trace(ctx.path("trace.json"), 10)
     trace = ctx.path("trace.json")
     one_line_error(ctx.run(ctx.whyidle, "report", "--html", "/nonexistent/out.html", trace), 1)
-    one_line_error(ctx.run(ctx.whyidle, "report", "--html", ctx.path("out.html"), trace, trace), 1)
-    assert not os.path.exists(ctx.path("out.html"))
+    one_line_error(ctx.run(ctx.whyidle, "report", "--html", ctx.path("out.html"), "/nonexistent/a", "/nonexistent/b"), 1)
+    one_line_error(ctx.run(ctx.whyidle, "compare", "--html", ctx.path("out.html"), trace, "/nonexistent/b"), 1)
+    one_line_error(ctx.run(ctx.whyidle, "compare", "--html", ctx.path("out.html"), "--json", trace, trace), 2)
+    assert not os.path.exists(ctx.path("out.html")) and not list(ctx.folder.glob("*.partial*"))
     one_line_error(ctx.run(ctx.whyidle, "report", trace, "--html"), 2)

@@ -18,7 +18,10 @@ static char *page_of(const struct timeline *timeline)
 	const struct analysis_options options = {.device = -1};
 	const struct table_source source = table_source_of(&timeline->model, &options);
 
-	cr_assert_eq(report_html(out, &source, &timeline->analysis, NULL, &error), 0, "%s", error.text);
+	report_html_begin(out);
+	cr_assert_eq(report_html_part(out, 0, &source, &timeline->analysis, NULL, &error), 0, "%s",
+	             error.text);
+	cr_assert_eq(report_html_end(out, &error), 0, "%s", error.text);
 	fclose(out);
 	return page;
 }

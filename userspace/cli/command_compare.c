@@ -7,11 +7,13 @@
 #include "cli/command.h"
 #include "cli/compare_run.h"
 #include "cli/fail_if.h"
+#include "cli/html_file.h"
 #include "report/report_compare.h"
 
 struct compare_values {
 	bool json, verbose;
 	uint64_t gpu;
+	const char *html;
 	struct window before, after;
 	struct text_list fail_if;
 };
@@ -21,6 +23,11 @@ struct compare_values {
 
 static const struct option_spec options[] = {
     {.name = "json", .help = "print the comparison as JSON", .kind = OPTION_FLAG, .offset = FIELD(json)},
+    {.name = "html",
+     .argument = "OUT",
+     .help = "write the comparison, with both runs, as an HTML file instead, to be opened in a browser",
+     .kind = OPTION_TEXT,
+     .offset = FIELD(html)},
     {.name = "gpu",
      .argument = "N",
      .help = "only this GPU of each run",
@@ -64,11 +71,15 @@ static const struct command_spec spec = {
 };
 
 static int print(const struct comparison *comparison, const struct compare_values *values,
-                 struct error *error)
+                 struct html_file *html, struct error *error)
 {
 	struct report_text_options text;
 	int err;
 
+	if (values->html) {
+		err = report_html_across(html->out, &html->labels, NULL, comparison, error);
+		return err ? err : html_file_commit(html, error);
+	}
 	if (values->json)
 		return report_compare_json(stdout, comparison, error);
 	report_text_options_for(&text, stdout);
@@ -81,24 +92,28 @@ static int compare(char *const *operands, const struct compare_values *values, s
                    struct error *error)
 {
 	int32_t device = values->gpu == ALL_GPUS ? -1 : (int32_t)values->gpu;
+	struct html_file html = {0}, *page = values->html ? &html : NULL;
 	const struct compare_side sides[2] = {
-	    {operands[0], "--window-before", values->before, device, 0},
-	    {operands[1], "--window-after", values->after, device, 0},
+	    {operands[0], "--window-before", values->before, device, 0, page, "before"},
+	    {operands[1], "--window-after", values->after, device, 0, page, "after"},
 	};
 	struct measurement before = {0}, after = {0};
 	struct comparison comparison = {0};
-	int err = compare_measure(&before, &sides[0], NULL, error);
+	int err = page ? html_file_open(page, values->html, error) : 0;
 
+	if (!err)
+		err = compare_measure(&before, &sides[0], NULL, error);
 	if (!err)
 		err = compare_measure(&after, &sides[1], check, error);
 	if (!err && comparison_make(&comparison, &before, &after))
 		err = error_no_memory(error);
 	if (!err)
-		err = print(&comparison, values, error);
+		err = print(&comparison, values, &html, error);
 	check->before = &before;
 	if (!err)
 		err = fail_check_finish(check, error);
 	check->before = NULL;
+	html_file_close(&html);
 	comparison_free(&comparison);
 	measurement_free(&before);
 	measurement_free(&after);
@@ -115,6 +130,10 @@ static int run(const struct command_services *services, int argc, char **argv)
 
 	(void)services;
 	result = options_parse(&spec, argc, argv, &values, &first, &error);
+	if (result == OPTIONS_OK && values.html && values.json) {
+		error_set(&error, -EINVAL, "compare: --json or --html, not both");
+		result = OPTIONS_BAD;
+	}
 	if (result == OPTIONS_OK && argc - first != 2) {
 		error_set(&error, -EINVAL, "compare: which two runs? (see whyidle compare --help)");
 		result = OPTIONS_BAD;

@@ -118,10 +118,6 @@ static int print_report(const struct inputs *inputs, const struct session_report
 		    "--gpu, --pid, --window, --steps and --capture-range are for one input, not for %zu: "
 		    "give them with one file",
 		    inputs->count);
-	if (wanted->html)
-		return error_set(error, -EINVAL,
-		                 "--html is for one input, not for %zu: give it with one file",
-		                 inputs->count);
 	return ranks_report_print(inputs, wanted, error);
 }
 

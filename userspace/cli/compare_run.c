@@ -2,6 +2,8 @@
 #include "cli/compare_run.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 
 #include "cli/fail_if.h"
 #include "cli/inputs.h"
@@ -9,10 +11,23 @@
 #include "cli/session_report.h"
 #include "model/model.h"
 
+static int add_page(const struct compare_side *side, const char *path, const struct model *model,
+                    const struct analysis *analysis, const struct analysis_options *chosen,
+                    struct error *error)
+{
+	struct table_source source = table_source_of(model, chosen);
+	char label[PATH_MAX];
+
+	snprintf(label, sizeof(label), "%s: %s", side->label, path);
+	source.analysis = analysis;
+	return html_file_add(side->html, label, &source, analysis, NULL, error);
+}
+
 static int measure_file(struct measurement *measurement, const struct compare_side *side, const char *path,
                         struct fail_check *check, struct error *error)
 {
-	struct analysis_options chosen = {.device = side->device, .top_gaps = 1};
+	struct analysis_options chosen = {
+	    .device = side->device, .top_gaps = side->html ? HTML_TOP_GAPS : 1, .steps = side->html != NULL};
 	struct analysis analysis = {0};
 	struct model model = {0};
 	int err = load_model(&model, path, NULL, error);
@@ -25,6 +40,8 @@ static int measure_file(struct measurement *measurement, const struct compare_si
 		err = analysis_run(&analysis, &model, &chosen, error);
 	if (!err)
 		err = measurement_add(measurement, &model, &analysis, path, error);
+	if (!err && side->html)
+		err = add_page(side, path, &model, &analysis, &chosen, error);
 	if (!err && check)
 		err = fail_check_input(check, &model, &analysis, path, error);
 	analysis_free(&analysis);

@@ -3,15 +3,18 @@
 #ifndef WHYIDLE_CLI_COMPARE_RUN_H
 #define WHYIDLE_CLI_COMPARE_RUN_H
 
+#include "cli/html_file.h"
 #include "cli/quantity.h"
 #include "compare/compare.h"
 
 struct compare_side {
-	const char *path;     /* a file, or a directory with the files of a job */
-	const char *option;   /* that a bad window is blamed on, "--window-before" */
-	struct window window; /* within each file */
-	int32_t device;       /* only this one, -1 all */
-	uint32_t pid;         /* only gaps that this process ended, 0 all */
+	const char *path;       /* a file, or a directory with the files of a job */
+	const char *option;     /* that a bad window is blamed on, "--window-before" */
+	struct window window;   /* within each file */
+	int32_t device;         /* only this one, -1 all */
+	uint32_t pid;           /* only gaps that this process ended, 0 all */
+	struct html_file *html; /* gets each file as a part, NULL: none */
+	const char *label;      /* of these parts */
 };
 
 struct fail_check;

@@ -7,6 +7,7 @@
 
 #include "attribute/analysis.h"
 #include "cli/fail_if.h"
+#include "cli/html_file.h"
 #include "cli/load.h"
 #include "model/model.h"
 #include "report/format.h"
@@ -21,6 +22,7 @@ struct rendered {
 struct run {
 	const struct session_report_options *options;
 	struct ranks *ranks;
+	struct html_file html; /* if options->html */
 	struct {
 		ARRAY(struct rendered)
 	} reports;
@@ -50,6 +52,8 @@ static int render(struct run *run, const struct analysis *analysis, const char *
 	if (!rendered)
 		return error_no_memory(error);
 	rendered->path = path;
+	if (run->options->html)
+		return 0; /* goes into the page as it is */
 	out = open_memstream(&rendered->text, &size);
 	if (!out)
 		return error_no_memory(error);
@@ -70,12 +74,22 @@ static int render(struct run *run, const struct analysis *analysis, const char *
 
 static int take_in(struct run *run, const struct model *model, const char *path, struct error *error)
 {
-	const struct analysis_options chosen = {.device = -1};
+	const struct analysis_options chosen = {
+	    .device = -1,
+	    .top_gaps = run->options->html ? HTML_TOP_GAPS : 0,
+	    .steps = run->options->html != NULL,
+	};
 	struct analysis analysis = {0};
 	int err = analysis_run(&analysis, model, &chosen, error);
 
 	if (!err)
 		err = render(run, &analysis, path, error);
+	if (!err && run->options->html) {
+		struct table_source source = table_source_of(model, &chosen);
+
+		source.analysis = &analysis;
+		err = html_file_add(&run->html, path, &source, &analysis, NULL, error);
+	}
 	if (!err && run->options->check)
 		err = fail_check_input(run->options->check, model, &analysis, path, error);
 	analysis_free(&analysis);
@@ -147,12 +161,18 @@ int ranks_report_print(const struct inputs *inputs, const struct session_report_
 	struct rendered *rendered;
 	int err = run.ranks ? 0 : error_no_memory(error);
 
+	if (!err && options->html)
+		err = html_file_open(&run.html, options->html, error);
 	if (!err)
 		err = read_all(&run, inputs, error);
 	if (!err)
 		err = ranks_solve(run.ranks, &report, error);
 	if (!err && options->json)
 		err = print_json(&run, &report, error);
+	if (!err && options->html)
+		err = report_html_across(run.html.out, &run.html.labels, &report, NULL, error);
+	if (!err && options->html)
+		err = html_file_commit(&run.html, error);
 	if (!err && options->text) {
 		err = print_texts(&run, &report);
 		if (err)
@@ -161,6 +181,7 @@ int ranks_report_print(const struct inputs *inputs, const struct session_report_
 	array_for_each (rendered, &run.reports)
 		free(rendered->text);
 	array_free(&run.reports);
+	html_file_close(&run.html);
 	ranks_report_free(&report);
 	ranks_free(run.ranks);
 	return err;

@@ -8,12 +8,11 @@
 #include "attribute/analysis.h"
 #include "cli/capture_range.h"
 #include "cli/fail_if.h"
+#include "cli/html_file.h"
 #include "cli/load.h"
 #include "cli/ranks_report.h"
 #include "model/model.h"
-#include "export/target_file.h"
 #include "report/report.h"
-#include "report/report_html.h"
 
 int choose_window(struct analysis_options *chosen, const struct model *model, const struct window *window,
                   const char *option, struct error *error)
@@ -119,28 +118,17 @@ static int print_text(const struct analysis *analysis, const struct ranks_report
 	return err ? error_set(error, err, "cannot write the report: %s", strerror(-err)) : 0;
 }
 
-/* The page is there whole or not at all. */
 static int print_html(const char *path, const struct table_source *source, const struct analysis *analysis,
                       const struct ranks_report *ranks, struct error *error)
 {
-	struct target_file file;
-	int err = target_file_create(&file, path, error);
-	FILE *out;
+	struct html_file html;
+	int err = html_file_open(&html, path, error);
 
-	if (err)
-		return err;
-	out = fdopen(file.fd, "w");
-	if (!out) {
-		err = error_set(error, -errno, "cannot write %s: %s", path, strerror(errno));
-	} else {
-		file.fd = -1;
-		err = report_html(out, source, analysis, ranks, error);
-		if (fclose(out) && !err)
-			err = error_set(error, -errno, "cannot write %s: %s", path, strerror(errno));
-	}
 	if (!err)
-		return target_file_commit(&file, error);
-	target_file_discard(&file);
+		err = html_file_add(&html, path, source, analysis, ranks, error);
+	if (!err)
+		err = html_file_commit(&html, error);
+	html_file_close(&html);
 	return err;
 }
 

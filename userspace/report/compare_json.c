@@ -99,7 +99,7 @@ static json_t *make_pair(struct maker *maker, const struct compare_pair *pair)
 	return object;
 }
 
-static json_t *make_comparison(struct maker *maker, const struct comparison *comparison)
+json_t *make_comparison(struct maker *maker, const struct comparison *comparison)
 {
 	json_t *report = json_object(), *notes = json_array(), *pairs = json_array();
 	const struct compare_pair *pair;

@@ -5,6 +5,7 @@
 #include "report/findings.h"
 #include "report/html_parts.h"
 #include "report/text.h"
+#include "report/text_ranks.h"
 
 /* Embedded by the build: userspace.mk. */
 extern const char html_style_start[], html_style_end[], html_program_start[], html_program_end[];
@@ -16,7 +17,7 @@ json_t *html_name(const char *text)
 
 /* JSON within a page: "<" only stands in strings, where its escaped form means the same; so no name can end
  * the script element that the JSON is in. */
-static void put_json_text(FILE *out, const char *text)
+void html_put_json(FILE *out, const char *text)
 {
 	for (; *text; text++) {
 		if (*text == '<')
@@ -26,7 +27,7 @@ static void put_json_text(FILE *out, const char *text)
 	}
 }
 
-static void put_html_text(FILE *out, const char *text)
+void html_put_text(FILE *out, const char *text)
 {
 	for (; *text; text++) {
 		switch (*text) {
@@ -136,6 +137,20 @@ static json_t *make_meanings(struct maker *maker)
 	return object;
 }
 
+/* Why a rank came late, where that is no cause of idle time. */
+static json_t *make_reasons(struct maker *maker)
+{
+	static const enum late_reason reasons[] = {LATE_COMPUTE, LATE_COPY, LATE_TRANSFER, LATE_BEFORE};
+	json_t *object = json_object();
+	char words[96];
+
+	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++) {
+		ranks_reason_text(words, sizeof(words), reasons[i], CAUSE_COUNT, 0);
+		set(maker, object, late_reason_name(reasons[i]), json_string(words));
+	}
+	return object;
+}
+
 struct page {
 	const struct table_source *source;
 	const struct analysis *analysis;
@@ -158,6 +173,7 @@ static char *make_extra(struct page *page)
 		                   &page->gaps.items[i]));
 	set(&maker, object, "answer", make_text(page->answer));
 	set(&maker, object, "meanings", make_meanings(&maker));
+	set(&maker, object, "reasons", make_reasons(&maker));
 	set(&maker, object, "kinds", json_incref(page->lists.kinds));
 	set(&maker, object, "threads", json_incref(page->lists.threads));
 	set(&maker, object, "gpus", devices);
@@ -190,7 +206,7 @@ static int make_page(struct page *page, const struct ranks_report *ranks, struct
 	return page->report && page->plain && page->extra ? 0 : -ENOMEM;
 }
 
-static void put_page(FILE *out, const struct page *page)
+void report_html_begin(FILE *out)
 {
 	/* Nothing is fetched, whatever a name holds. */
 	fputs(
@@ -201,40 +217,57 @@ static void put_page(FILE *out, const struct page *page)
 	    "<meta name=\"color-scheme\" content=\"light dark\">\n<title>whyidle report</title>\n<style>\n",
 	    out);
 	fwrite(html_style_start, 1, (size_t)(html_style_end - html_style_start), out);
-	fputs("</style>\n</head>\n<body>\n<main id=\"page\"></main>\n<noscript><p>The pictures need a "
-	      "browser that "
-	      "runs scripts; this is the report as text.</p><pre>",
+	fputs("</style>\n</head>\n<body>\n<main id=\"page\"></main>\n"
+	      "<noscript><p>The pictures need a browser that runs scripts; this is the report as text.</p>"
+	      "</noscript>\n",
 	      out);
-	put_html_text(out, page->plain);
-	fputs("</pre></noscript>\n<script type=\"application/json\" id=\"report\">", out);
-	put_json_text(out, page->report);
-	fputs("</script>\n<script type=\"application/json\" id=\"extra\">", out);
-	put_json_text(out, page->extra);
+}
+
+/* The ids of the first part have no number: most pages have one part. */
+static void put_id(FILE *out, const char *name, unsigned part)
+{
+	if (part)
+		fprintf(out, "%s@%u", name, part);
+	else
+		fputs(name, out);
+}
+
+static void put_part(FILE *out, const struct page *page, unsigned part)
+{
+	fputs("<noscript><pre>", out);
+	html_put_text(out, page->plain);
+	fputs("</pre></noscript>\n<script type=\"application/json\" id=\"", out);
+	put_id(out, "report", part);
+	fputs("\">", out);
+	html_put_json(out, page->report);
+	fputs("</script>\n<script type=\"application/json\" id=\"", out);
+	put_id(out, "extra", part);
+	fputs("\">", out);
+	html_put_json(out, page->extra);
 	fputs("</script>\n", out);
 	for (size_t i = 0; i < page->gaps.count; i++) {
-		fprintf(out, "<script type=\"text/plain\" id=\"gaps-%zu\">", i);
+		char name[32];
+
+		snprintf(name, sizeof(name), "gaps-%zu", i);
+		fputs("<script type=\"text/plain\" id=\"", out);
+		put_id(out, name, part);
+		fputs("\">", out);
 		put_base64(out, page->gaps.items[i].bytes.items, page->gaps.items[i].bytes.count);
 		fputs("</script>\n", out);
 	}
-	fputs("<script>\n", out);
-	fwrite(html_program_start, 1, (size_t)(html_program_end - html_program_start), out);
-	fputs("</script>\n</body>\n</html>\n", out);
 }
 
-int report_html(FILE *out, const struct table_source *source, const struct analysis *analysis,
-                const struct ranks_report *ranks, struct error *error)
+int report_html_part(FILE *out, unsigned part, const struct table_source *source,
+                     const struct analysis *analysis, const struct ranks_report *ranks, struct error *error)
 {
 	struct page page = {.source = source, .analysis = analysis};
 	struct html_gaps *gaps;
 	int err = make_page(&page, ranks, error);
 
-	if (err) {
+	if (err)
 		error_no_memory(error);
-	} else {
-		put_page(out, &page);
-		if (fflush(out) || ferror(out))
-			err = error_set(error, -EIO, "cannot write the HTML report: %s", strerror(errno));
-	}
+	else
+		put_part(out, &page, part);
 	array_for_each (gaps, &page.gaps)
 		html_gaps_free(gaps);
 	array_free(&page.gaps);
@@ -247,4 +280,14 @@ int report_html(FILE *out, const struct table_source *source, const struct analy
 	free(page.plain);
 	free(page.extra);
 	return err;
+}
+
+int report_html_end(FILE *out, struct error *error)
+{
+	fputs("<script>\n", out);
+	fwrite(html_program_start, 1, (size_t)(html_program_end - html_program_start), out);
+	fputs("</script>\n</body>\n</html>\n", out);
+	if (fflush(out) || ferror(out))
+		return error_set(error, -EIO, "cannot write the HTML report: %s", strerror(errno));
+	return 0;
 }

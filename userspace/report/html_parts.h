@@ -9,6 +9,10 @@
 #define HTML_NAME_LIMIT 300   /* bytes of a name in a table */
 #define HTML_STEPS_MOST 20000 /* that are drawn */
 
+/* JSON, and text, within a page: no name in it can end the element that it is in. */
+void html_put_json(FILE *out, const char *text);
+void html_put_text(FILE *out, const char *text);
+
 /* make_text, cut to HTML_NAME_LIMIT. */
 json_t *html_name(const char *text);
 

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 
 #include "attribute/step_report.h"
+#include "compare/compare.h"
 #include "ranks/ranks.h"
 #include "report/format.h"
 #include "tables/tables.h"
@@ -69,6 +70,9 @@ json_t *make_table(struct maker *maker, const struct table *table, size_t most, 
 
 /* null where no steps were found. */
 json_t *make_steps(struct maker *maker, const struct step_report *report);
+
+/* The document about two runs. */
+json_t *make_comparison(struct maker *maker, const struct comparison *comparison);
 
 /* The part about ranks, of maker->ranks. */
 json_t *make_ranks(struct maker *maker);

@@ -3,9 +3,15 @@
 "use strict";
 (() => {
 
-const report = JSON.parse(document.getElementById("report").textContent);
-const extra = JSON.parse(document.getElementById("extra").textContent);
+const held = name => {
+	const element = document.getElementById(name);
+	return element ? JSON.parse(element.textContent) : null;
+};
 const page = document.getElementById("page");
+// What is said across several inputs, null if there is one; and the input that is shown now: its report, what is not in
+// that, kinds of stretches and threads, and what ends the ids of its data.
+const across = held("across");
+let report, extra, kinds, threads, codes, suffix;
 
 // ---- words and figures ----
 
@@ -55,8 +61,6 @@ function make(tag, attributes, ...children) {
 
 const HUES = {device: [185, 235], host: [14, 62], sched: [262, 300], wait: [325, 375], memory: [90, 160],
 	external: [66, 80], tool: [308, 316]};
-const codes = Object.keys(extra.meanings);
-
 function colour(code) {
 	const kind = code.split(".")[0];
 	const place = codes.filter(other => other.startsWith(kind + ".")).indexOf(code);
@@ -67,8 +71,14 @@ function colour(code) {
 	return `hsl(${hue} ${[82, 66, 74][place % 3]}% ${[64, 52, 60, 70][place % 4]}%)`;
 }
 
-const kinds = extra.kinds.map(([code, role, state]) => ({code, role, state, colour: colour(code)}));
-const threads = extra.threads.map(([pid, tid, comm]) => ({pid, tid, comm}));
+function load(part) {
+	suffix = part ? "@" + part : "";
+	report = held("report" + suffix);
+	extra = held("extra" + suffix);
+	codes = Object.keys(extra.meanings);
+	kinds = extra.kinds.map(([code, role, state]) => ({code, role, state, colour: colour(code)}));
+	threads = extra.threads.map(([pid, tid, comm]) => ({pid, tid, comm}));
+}
 
 function threadName(thread) {
 	return thread.tid ? `${thread.comm || "?"} (${thread.tid})` : "GPU";
@@ -77,7 +87,7 @@ function threadName(thread) {
 // ---- the gaps of a device ----
 
 function decode(index) {
-	const text = atob(document.getElementById("gaps-" + index).textContent);
+	const text = atob(document.getElementById("gaps-" + index + suffix).textContent);
 	let at = 0;
 	const number = () => {
 		let value = 0, scale = 1, byte;
@@ -580,7 +590,7 @@ function histogram(gpu) {
 			make("span", {role: "cell", "data-count": gaps, "data-ns": ns}, `${duration(ns)} in ${count(gaps)} gaps`)]));
 }
 
-// ---- the page ----
+// ---- parts of the page ----
 
 function findings() {
 	return report.findings.length ? make("ol", {}, ...report.findings.map(finding => {
@@ -639,14 +649,133 @@ function device(index) {
 		...gpu.tables.map(activity))];
 }
 
-const timelines = [], drawings = [];
-const answer = extra.answer.split("\n").filter(line => line);
-page.append(make("header", {}, make("h1", {}, answer[0] || "No GPU operation was recorded."),
-	...answer.slice(1).map(line => make("p", {class: "lead"}, line)), ...notes()));
-page.append(...extra.gpus.flatMap((gpu, index) => device(index)));
-page.append(make("section", {}, make("h2", {}, "Findings"), findings()),
-	make("section", {}, make("h2", {}, "Host threads"), ...extra.tables.map(activity)),
-	make("section", {}, make("h2", {}, "How it was recorded"), recorded()));
+let timelines = [], drawings = [];
+
+// ---- several inputs ----
+
+function list(title, advice, evidence) {
+	return make("li", {class: "panel"}, make("b", {}, title), make("p", {}, "Do this: " + advice),
+		make("ul", {}, ...evidence.map(line => make("li", {}, line))));
+}
+
+// A bar of parts, each [share of the whole, colour, label].
+function stack(label, parts) {
+	return make("div", {class: "stack", role: "img", "aria-label": label + ": " + parts.map(([share, , name]) =>
+		`${name} ${percent(share, 1)}`).join(", ")}, ...parts.map(([share, background, name]) =>
+		make("i", {title: `${name} ${percent(share, 1)}`, style: {width: 100 * Math.max(0, share) + "%", background}})));
+}
+
+// How each rank spent its time, and whom it waited for.
+function ranks(data) {
+	const member = rank => data.members.find(other => other.rank === rank);
+	const colours = {work: "var(--busy)", alone: colour("device.peer"), idle: colour("host.user_code")};
+	const bars = data.members.map(rank => {
+		const whole = Math.max(1, rank.window_ns), alone = rank.collective_alone_ns;
+		return make("tr", {"data-rank": rank.rank, "data-idle": rank.idle_ns, "data-wait": rank.wait_ns,
+			"data-caused": rank.caused_ns}, make("th", {scope: "row", class: "w"}, `rank ${rank.rank}`),
+			make("td", {class: "wide"}, stack(`rank ${rank.rank}`, [[(rank.busy_ns - alone) / whole, colours.work, "working"],
+				[alone / whole, colours.alone, "in collectives, nothing else running"],
+				[rank.idle_ns / whole, colours.idle, "idle"]])),
+			make("td", {class: "n"}, percent(rank.idle_ns, whole)), make("td", {class: "n"}, duration(rank.wait_ns)),
+			make("td", {class: "n"}, duration(rank.caused_ns)), make("td", {class: "n"}, count(rank.last_count)),
+			make("td", {class: "n"}, count(rank.slowest_steps)), make("td", {}, rank.path || ""));
+	});
+	const what = cause => (cause.code ? `${cause.code}@${cause.role}` : extra.reasons[cause.reason]) + (cause.root_rank !== null &&
+		cause.root_rank !== undefined && cause.root_rank !== cause.rank && "rank" in cause ? ` of rank ${cause.root_rank}` : "");
+	const why = cause => [cause.thread, cause.detail, cause.via].filter(text => text).join(", ");
+	const late = data.causes.slice(0, 20).map(cause => make("tr", {"data-late": cause.rank, "data-wait": cause.wait_ns},
+		make("th", {scope: "row"}, cause.rank === null ? "" : `rank ${cause.rank}`), make("td", {}, what(cause)),
+		make("td", {class: "n"}, duration(cause.wait_ns)), make("td", {class: "n"}, percent(cause.wait_ns, data.wait_ns)),
+		make("td", {class: "n"}, duration(cause.delay_ns)), make("td", {}, why(cause))));
+	const path = data.path, went = [["kernels", path.compute_ns], ["copies", path.copy_ns],
+		["collectives, without waiting", path.transfer_ns]].filter(entry => entry[1]).map(([name, ns]) => [name, "", ns])
+		.concat(path.causes.map(cause => [`rank ${cause.root_rank}: ${what(cause)}`, why(cause), cause.ns]))
+		.sort((a, b) => b[2] - a[2]).slice(0, 15).map(([name, detail, ns]) => make("tr", {}, make("td", {}, name),
+			make("td", {class: "n"}, duration(ns)), make("td", {class: "n"}, percent(ns, path.span_ns)), make("td", {}, detail)));
+	const key = (name, background) => make("li", {}, make("span", {class: "swatch", style: {background}}), name);
+	return make("section", {id: "ranks"}, make("h2", {}, "Ranks"),
+		make("p", {class: "soft"}, `${count(data.members.length)} ranks, ${count(data.matched)} collectives compared.`),
+		...data.notes.map(note => make("p", {class: "warn"}, note)),
+		data.missing.length ? make("p", {class: "warn"}, `Not there: rank ${data.missing.join(", ")}.`) : null,
+		make("ul", {class: "legend", "aria-label": "Colours"}, key("working", colours.work),
+			key("in collectives, nothing else running", colours.alone), key("idle", colours.idle)),
+		table(["rank", "its time", "idle|n", "waited|n", "made others wait|n", "came last|n", "slowest steps|n", "input"], bars,
+			"Ranks"),
+		...late.length ? [make("h3", {}, "Why they came late"), table(["rank", "reason", "waits|n", "of all|n", "to gain|n",
+			"what"], late, "Why they came late")] : [],
+		...went.length ? [make("h3", {}, "What the job's time went to, on the rank that came last each time"),
+			table(["what", "time|n", "of all|n", "who"], went, "The job's time")] : [],
+		...data.findings.length ? [make("h3", {}, "Findings across ranks"), make("ol", {}, ...data.findings.map(finding =>
+			list(finding.title, finding.advice, finding.evidence)))] : [],
+		member(data.slowest) ? make("p", {class: "soft"}, `Rank ${data.slowest} was the slowest.`) : null);
+}
+
+// Two runs: what changed, with the noise, and the idle time of both as bars of causes.
+function comparison(data) {
+	const signed = (value, text) => (value > 0 ? "+" : value < 0 ? "−" : "") + text(Math.abs(value));
+	const row = (name, figure, text, whole, extraCell) => make("tr", {"data-figure": name, "data-before": figure.before,
+		"data-after": figure.after, "data-beyond": figure.beyond_noise}, make("th", {scope: "row"}, name),
+		make("td", {class: "wide"}, whole ? make("div", {"aria-hidden": "true"}, ...[["before", "var(--soft)"],
+			["after", "var(--mark)"]].map(([side, background]) => make("i", {class: "meter", style: {background,
+			width: Math.max(0.3, 100 * figure[side] / whole) + "%"}}))) : null),
+		make("td", {class: "n"}, text(figure.before)), make("td", {class: "n"}, text(figure.after)),
+		make("td", {class: "n"}, signed(figure.change, text)),
+		make("td", {class: "n"}, figure.noise === null ? "not known" : "±" + text(figure.noise)),
+		make("td", {}, figure.beyond_noise ? figure.change < 0 ? "less" : "more" : "within noise"),
+		extraCell ? make("td", {}, extraCell) : null);
+	const share = value => percent(value, 1), heads = ["", "before (grey), after (blue)", "before|n", "after|n", "change|n", "noise|n", ""];
+	const run = (label, side) => make("li", {}, `${label}: ${side.path}, GPU ${side.device} (${side.name}), ` + (side.step_median_ns
+		? `${count(side.steps)} steps, median ${duration(side.step_median_ns)}` : `no steps, ${duration(side.window_ns)}`));
+	return make("section", {id: "comparison", "data-verdict": data.verdict}, ...data.notes.map(note => make("p", {class: "warn"}, note)),
+		...data.gpus.flatMap((pair, index) => {
+			const text = pair.basis === "step" ? duration : share, per = pair.basis === "step" ? " per step" : " of the time";
+			const sides = ["before", "after"].map(side => {
+				const all = pair.basis === "step" ? pair.step_ns[side] : 1;
+				const whole = pair.basis === "step" ? Math.max(1, pair.step_ns.before, pair.step_ns.after) : 1;
+				const parts = pair.causes.filter(cause => cause.figure[side] > 0).sort((a, b) => codes.indexOf(a.code) -
+					codes.indexOf(b.code)).map(cause => [cause.figure[side] / whole, colour(cause.code), `${cause.code}@${cause.role}`]);
+				const idle = parts.reduce((sum, part) => sum + part[0], 0);
+				return make("tr", {}, make("th", {scope: "row"}, side), make("td", {class: "wide"}, stack(side,
+					[...parts, [all / whole - idle, "var(--busy)", "busy"]])), make("td", {class: "n"}, text(all)));
+			});
+			const most = list => list.reduce((most, {figure}) => Math.max(most, figure.before, figure.after), 0);
+			const used = [...new Set(pair.causes.filter(cause => cause.figure.before + cause.figure.after > 0).map(cause => cause.code))];
+			return [make("h2", {}, `GPU ${index}: ${pair.after.name}`), make("ul", {}, run("before", pair.before), run("after", pair.after)),
+				table(["", pair.basis === "step" ? "a step: idle time by cause, grey is busy" : "the time: idle by cause, grey is busy", "|n"],
+					sides, "Both runs"),
+				make("ul", {class: "legend", "aria-label": "Colours"}, ...used.map(code => make("li", {},
+					make("span", {class: "swatch", style: {background: colour(code)}}), code))),
+				table(heads, [pair.step_ns ? row("time per step", pair.step_ns, duration, most([{figure: pair.step_ns}])) : null,
+					pair.basis === "step" ? row("idle per step", pair.idle, duration, most([{figure: pair.step_ns}])) : null,
+					row("idle share of the time", pair.idle_share, share, 1)].filter(entry => entry), "What changed"),
+				make("h3", {}, "Idle time" + per + " by cause"), table(heads, pair.causes.map(cause =>
+					row(`${cause.code}@${cause.role}`, cause.figure, text, most(pair.causes))), "Causes"),
+				make("h3", {}, "GPU time" + per + " by operation"), table([...heads, "calls"], pair.kernels.slice(0, 100).map(kernel =>
+					row(kernel.name, kernel.figure, text, most(pair.kernels), kernel.count.beyond_noise
+						? `${kernel.count.before.toFixed(1)} → ${kernel.count.after.toFixed(1)}` : "the same")), "Operations"),
+				pair.kernels.length > 100 ? make("p", {class: "soft"}, `${count(pair.kernels.length - 100)} more changed less.`) : null];
+		}), make("p", {class: "soft"}, "Noise is what chance explains with a probability of 99 %, from the spread inside each run."));
+}
+
+// ---- the page ----
+
+// One input, as the page or below what is said across all of them.
+function view(part) {
+	load(part);
+	timelines = [];
+	drawings = [];
+	const answer = extra.answer.split("\n").filter(line => line);
+	const parts = [make("header", {}, make(across ? "h2" : "h1", {}, answer[0] || "No GPU operation was recorded."),
+		...answer.slice(1).map(line => make("p", {class: "lead"}, line)), ...notes())];
+	if (report.ranks && !across)
+		parts.push(ranks(report.ranks));
+	parts.push(...extra.gpus.flatMap((gpu, index) => device(index)));
+	parts.push(make("section", {}, make("h2", {}, "Findings"), findings()),
+		make("section", {}, make("h2", {}, "Host threads"), ...extra.tables.map(activity)),
+		make("section", {}, make("h2", {}, "How it was recorded"), recorded()));
+	return parts;
+}
+
 const redraw = () => {
 	timelines.forEach(timeline => {
 		timeline.picture = null;
@@ -654,7 +783,35 @@ const redraw = () => {
 	});
 	drawings.forEach(draw => draw());
 };
-redraw();
+
+// Buttons choose the input that is shown.
+function several() {
+	const shown = make("div", {id: "input", "aria-live": "polite"});
+	const buttons = across.parts.map((label, part) => {
+		const names = across.ranks ? across.ranks.members.filter(member => member.input === part).map(member => member.rank) : [];
+		return make("button", {type: "button", "data-part": part, title: label, onclick: () => {
+			buttons.forEach((button, other) => button.setAttribute("aria-pressed", other === part));
+			shown.replaceChildren(...view(part));
+			redraw();
+		}}, names.length ? `rank ${names.join(", ")}` : label);
+	});
+	const answer = across.answer.split("\n").filter(line => line);
+	load(0); // for the colours
+	page.append(make("header", {}, make("h1", {}, answer[0] || "Nothing to compare."),
+		...answer.slice(1).map(line => make("p", {class: "lead"}, line))),
+		...across.ranks ? [ranks(across.ranks)] : [], ...across.comparison ? [comparison(across.comparison)] : [],
+		make("nav", {class: "inputs", "aria-label": "Inputs"}, make("h2", {}, across.ranks ? "Each rank" : "Each run"),
+			make("div", {class: "tools", role: "group"}, ...buttons)), shown);
+	const slowest = across.ranks ? across.ranks.members.find(member => member.rank === across.ranks.slowest) : null;
+	buttons[slowest ? slowest.input : across.parts.length - 1].click();
+}
+
+if (across) {
+	several();
+} else {
+	page.append(...view(0));
+	redraw();
+}
 window.addEventListener("resize", redraw);
 window.addEventListener("beforeprint", () => document.querySelectorAll("details").forEach(part => part.open = true));
 window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);

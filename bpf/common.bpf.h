@@ -56,6 +56,7 @@ struct thread_state {
 	__u64 file;          /* key of the record that names what it is about, 0 none */
 	__u64 ready;         /* the same for what ended a wait for several */
 	__u64 fault_address; /* of its last page fault, 0 none */
+	__u64 fault_ip;      /* instruction that took it, in user mode */
 	__s32 syscall;
 	__s32 kstack;
 	__u32 stack_bytes; /* length of the record in its slot, 0: no user stack was taken */

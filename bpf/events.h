@@ -109,6 +109,8 @@ struct wire_offcpu {
 
 /* struct wire_sample.flags */
 #define WIRE_SAMPLE_USER (1u << 0) /* the interrupted context was user mode */
+#define WIRE_SAMPLE_FAULT                                                                                    \
+	(1u << 1) /* user mode, where the thread's last page fault was, and there was one just now */
 
 /* A cpu-clock sample of a tracked thread. */
 struct wire_sample {

@@ -10,10 +10,12 @@ SEC("tp_btf/page_fault_user")
 int user_fault(__u64 *context)
 {
 	struct thread_state *thread = thread_find(bpf_get_current_task_btf());
+	struct pt_regs *regs = (struct pt_regs *)context[1];
 
 	if (thread) {
 		__sync_fetch_and_add(&thread->faults, 1);
 		thread->fault_address = context[0];
+		thread->fault_ip = PT_REGS_IP(regs);
 	}
 	return 0;
 }

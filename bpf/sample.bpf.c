@@ -12,6 +12,12 @@ static __always_inline bool kernel_address(__u64 address)
 	return (__s64)address < 0;
 }
 
+/*
+ * The way back from a page fault runs with interrupts off: a clock that strikes there is heard in user mode,
+ * at the instruction that faulted or the one after it. So long is an instruction at most.
+ */
+#define INSTRUCTION_MOST 15
+
 SEC("perf_event")
 int cpu_sampled(struct bpf_perf_event_data *context)
 {
@@ -23,10 +29,12 @@ int cpu_sampled(struct bpf_perf_event_data *context)
 	bool has_stack;
 	__u64 ip = PT_REGS_IP(&context->regs);
 	bool kernel = kernel_address(ip);
+	__u32 faults;
 
 	if (!thread)
 		return 0;
 	now = bpf_ktime_get_ns();
+	faults = thread_take_faults(thread);
 	thread_name(thread, task, now);
 	if (kernel)
 		kstack = kernel_stack(context);
@@ -42,7 +50,9 @@ int cpu_sampled(struct bpf_perf_event_data *context)
 	record->kstack = kstack;
 	record->has_stack = has_stack;
 	record->flags = kernel ? 0 : WIRE_SAMPLE_USER;
-	record->faults = thread_take_faults(thread);
+	if (!kernel && faults && ip - thread->fault_ip <= INSTRUCTION_MOST)
+		record->flags |= WIRE_SAMPLE_FAULT;
+	record->faults = faults;
 	record->pad = 0;
 	record->ip = ip;
 	record_submit(record);

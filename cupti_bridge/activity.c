@@ -17,7 +17,6 @@
 #define CALIBRATION_PERIOD 100000000u /* ns */
 /* CLOCK_REALTIME, CUPTI's own clock, is slewed by at most 500 ppm; records are younger than a second. */
 #define CALIBRATION_DRIFT 500000u /* ns */
-#define FINALIZE_VERSION  24 /* CUDA 12.6: before, cuptiFinalize crashes programs that use graphs (public) */
 #define LEAVE_TIMEOUT_MS  3000
 
 enum activity_choice {
@@ -87,10 +86,9 @@ static void choose(const struct bridge *bridge)
 
 	chosen = (1u << (CHOOSE_DRIVER + 1)) - 1;
 	if (bridge->late) {
-		/* The kind with the fewest records that can be taken back (activity.h). */
+		/* Whole kinds can be taken back, without a trap for whoever uses CUPTI next (activity.h). */
 		chosen &= ~(1u << CHOOSE_RUNTIME | 1u << CHOOSE_DRIVER);
-		chosen |= 1u << CHOOSE_DRIVER_ALL;
-		return;
+		chosen |= 1u << CHOOSE_RUNTIME_ALL | 1u << CHOOSE_DRIVER_ALL;
 	}
 	if (!words || !*words)
 		return;
@@ -355,14 +353,11 @@ static cupti_abi_result subscribe(struct bridge *bridge, char *holder, size_t si
 	return call->cuptiSubscribe(&subscriber, ignore_callback, NULL);
 }
 
-static bool selected; /* functions one by one: cuptiFinalize must not be called any more */
-
 /* Selects the functions of one domain. False if none could be: the caller then takes the whole kind. */
 static bool select_calls(uint32_t domain, cupti_abi_result (*enable)(uint32_t cbid, uint8_t enable))
 {
 	bool any = false;
 
-	selected |= enable != NULL;
 	for (uint32_t cbid = 1; enable && cbid < CALL_TABLE_SIZE; cbid++)
 		if (call_table_name(domain, cbid) && enable(cbid, 1) == CUPTI_ABI_SUCCESS)
 			any = true; /* an older CUPTI refuses what it does not know yet */
@@ -446,11 +441,8 @@ bool activity_start(struct bridge *bridge, cupti_abi_result *error, char *text, 
 		*error = start_kinds(bridge, text, size);
 	if (*error != CUPTI_ABI_SUCCESS) {
 		describe_failure(bridge, *error, holder, text, size);
-		if (bridge->late && __atomic_load_n(&active, __ATOMIC_SEQ_CST)) {
-			char unused[1];
-
-			activity_stop(bridge, unused, 0);
-		}
+		if (bridge->late && __atomic_load_n(&active, __ATOMIC_SEQ_CST))
+			activity_stop(bridge);
 		return false;
 	}
 	start_calls(bridge, text, size);
@@ -485,13 +477,10 @@ void activity_flush(struct bridge *bridge, bool forced)
 
 /* One thread of our own does all of it: measured clean (docs/attach.md), and it needs no call of the program.
  */
-void activity_stop(struct bridge *bridge, char *text, size_t size)
+void activity_stop(struct bridge *bridge)
 {
 	struct cupti_functions *call = &bridge->cupti.call;
-	cupti_abi_result result = CUPTI_ABI_SUCCESS;
 
-	if (size)
-		text[0] = '\0';
 	for (size_t i = 0; i < sizeof(activity_kinds) / sizeof(activity_kinds[0]); i++)
 		if (is_chosen(activity_kinds[i].choice))
 			call->cuptiActivityDisable(activity_kinds[i].kind);
@@ -500,17 +489,7 @@ void activity_stop(struct bridge *bridge, char *text, size_t size)
 	if (is_chosen(CHOOSE_RUNTIME_ALL))
 		call->cuptiActivityDisable(CUPTI_ABI_KIND_RUNTIME);
 	activity_flush(bridge, true);
-	if (!selected && call->cuptiFinalize && bridge->cupti.version >= FINALIZE_VERSION) {
-		result = call->cuptiFinalize();
-		if (result != CUPTI_ABI_SUCCESS && size)
-			snprintf(text, size, "CUPTI could not be removed (error %d, %s)", result,
-			         result_name(bridge, result));
-		return;
-	}
 	call->cuptiUnsubscribe(subscriber);
-	if (size)
-		snprintf(text, size,
-		         "CUPTI stays loaded, switched off: before CUDA 12.6 it cannot be removed safely");
 }
 
 bool activity_leave(void)

@@ -2,10 +2,11 @@
 /*
  * CUPTI's activity API: what is switched on, and how its buffers become ring records.
  *
- * In a process that started with the bridge nothing is ever switched off again, and cuptiFinalize is never
- * called: together with the selection of single API functions it corrupts the heap of the target (measured
- * with CUPTI 13.0). CUPTI ends with the process. In one that is attached late (bridge.late) all driver calls
- * are recorded instead, which goes with cuptiFinalize.
+ * cuptiFinalize is never called: together with the selection of single API functions it corrupts the heap of
+ * the target, and without it a program that launches CUDA graphs crashed the seventh time (both measured with
+ * CUPTI 13.0). In a process that started with the bridge nothing is ever switched off again, and CUPTI ends
+ * with the process. In one that is attached late (bridge.late) all calls are recorded, not selected ones:
+ * what CUPTI user comes next may finalise it. In the end the kinds are switched off.
  */
 #ifndef WHYIDLE_CUPTI_ACTIVITY_H
 #define WHYIDLE_CUPTI_ACTIVITY_H
@@ -41,10 +42,10 @@ bool activity_needs_flush(const struct bridge *bridge);
 void activity_flush(struct bridge *bridge, bool forced);
 
 /*
- * Switches everything off and gives CUPTI back to the process, from the calling thread: the program need not
- * call CUDA any more. Only where bridge.late. `text` gets what is left behind, empty if nothing is.
+ * Switches everything off and lets go of the subscription, from the calling thread: the program need not call
+ * CUDA any more. Only where bridge.late. CUPTI itself stays loaded.
  */
-void activity_stop(struct bridge *bridge, char *text, size_t size);
+void activity_stop(struct bridge *bridge);
 
 /* After that: waits until no callback runs any more. False if one still does after some seconds. */
 bool activity_leave(void);

@@ -208,7 +208,6 @@ VISIBLE void whyidle_attach_link(struct attach_control *control)
 static void run_cupti(struct bridge *bridge)
 {
 	uint64_t cpu_ns = clock_thread_cpu_ns();
-	char text[256] = "";
 	bool started = lifecycle_start_cupti();
 
 	ring_writer_add_cost(&bridge->ring, clock_thread_cpu_ns() - cpu_ns);
@@ -218,9 +217,9 @@ static void run_cupti(struct bridge *bridge)
 	/* While the process exits CUPTI is best left alone; at_exit says the last word. */
 	if (__atomic_load_n(&bridge->exiting, __ATOMIC_RELAXED))
 		return;
-	activity_stop(bridge, text, sizeof(text));
+	activity_stop(bridge);
 	if (bridge_is_wanted(bridge))
-		bridge_set_phase(bridge, RING_PHASE_STOPPED, 0, text);
+		bridge_set_phase(bridge, RING_PHASE_STOPPED, 0, "");
 	bridge->phase = RING_PHASE_STOPPED;
 }
 

@@ -381,8 +381,7 @@ typedef void (*cupti_abi_callback)(void *userdata, uint32_t domain, uint32_t cbi
 	X(cuptiActivityEnableRuntimeApi, (uint32_t cbid, uint8_t enable))                                    \
 	X(cuptiActivityEnableDriverApi, (uint32_t cbid, uint8_t enable))                                     \
 	X(cuptiGetCallbackName, (uint32_t domain, uint32_t cbid, const char **name))                         \
-	X(cuptiGetResultString, (cupti_abi_result result, const char **text))                                \
-	X(cuptiFinalize, (void))
+	X(cuptiGetResultString, (cupti_abi_result result, const char **text))
 
 /* NOLINTNEXTLINE(bugprone-macro-parentheses): `parameters` brings its own */
 #define CUPTI_ABI_DECLARE(name, parameters) typedef cupti_abi_result(*cupti_abi_##name) parameters;

@@ -10,11 +10,13 @@ TIMES times, with a pause after each. Checked:
 
 - the program goes on to its end with status 0, and its rate after the last time is within 2 % of before
 - each session has CUPTI's timeline with operations in it, and lost nothing in the bridge
+- the report of each session has a cause on top that the program itself expects (those of a12 and a11 expect none)
 - descriptors and threads are those of before (by number and name), and the mappings but for libcupti, the bridge and
   anonymous memory, which is only counted
 
 The rate while it is attached is shown and not judged.
 """
+import collections
 import json
 import os
 import pathlib
@@ -25,6 +27,7 @@ import sys
 import time
 
 import harness
+import workloads
 
 RATE_LIMIT = 0.02
 SETTLE_S, RATE_S, PAUSE_S = 3, 4, 1
@@ -50,7 +53,7 @@ runpy.run_path(script, run_name="__main__")
 """
 
 HEAD = ("program", "verdict", "attached", "steps/s before", "attached", "after", "change", "ops/s", "got the bridge after ms",
-        "held ms", "left behind")
+        "held ms", "left behind", "top cause")
 
 
 class Program:
@@ -152,7 +155,8 @@ def attach_once(args, program, number, limit_s):
     gpu = harness.busiest(document)
     session.unlink()
     return {"rate": rate, "after_ms": int(told.group(1)), "held_ms": float(told.group(2)), "lost": document.get("losses", {}),
-            "operations_per_s": (gpu["op_count"] if gpu else 0) / args.record}
+            "operations_per_s": (gpu["op_count"] if gpu else 0) / args.record,
+            "top": workloads.found_answer(gpu["causes"][0]) if gpu and gpu["causes"] else "nothing"}
 
 
 def judge(result):
@@ -169,12 +173,19 @@ def judge(result):
         return "FAIL: " + "; ".join(result["differences"])
     if result["status"] != 0:
         return f"FAIL: the program ended with {result['status']}"
+    truth = result["truth"]
+    if truth is None:
+        return "FAIL: the program did not say what it planted"
+    wrong = collections.Counter(one["top"] for one in result["times"]) - collections.Counter(
+        dict.fromkeys(workloads.expected_answers(truth), len(result["times"])))
+    if truth["expected_top"] != "none" and wrong:
+        return f"FAIL: top cause {wrong.most_common(1)[0]}, expected {workloads.expected_answers(truth)}"
     return "pass"
 
 
 def program_seconds(args):
     """How long the program has to run: all of it with some to spare, as it must not end while it is looked at."""
-    return SETTLE_S + 2 * RATE_S + args.times * (args.record + PAUSE_S + 6) + 5
+    return SETTLE_S + 2 * RATE_S + args.times * (args.record + PAUSE_S + 2.5) + 8
 
 
 def one_program(args, budget, name, script, result):
@@ -193,6 +204,7 @@ def one_program(args, budget, name, script, result):
         result["anonymous"] = now["anonymous"] - before["anonymous"]
         program.process.wait(timeout=max(1, min(program_seconds(args) + 60, budget.left())))
         result["status"] = program.process.returncode
+        result["truth"] = harness.json_line((program.folder / "program.stdout").read_text(errors="replace"), "workload")
         result["verdict"] = judge(result)
     except subprocess.TimeoutExpired:
         result["verdict"] = "FAIL: the program did not end: it hangs, or the budget is too small"
@@ -210,7 +222,8 @@ def row_of(result):
             f"{after / result['before'] - 1:+.1%}" if after else "-",
             f"{statistics.median(t['operations_per_s'] for t in times):.0f}",
             harness.spread([t["after_ms"] for t in times], 0), harness.spread([t["held_ms"] for t in times], 1),
-            f"{result['anonymous']:+d} anonymous mappings" if "anonymous" in result else "-"]
+            f"{result['anonymous']:+d} anonymous mappings" if "anonymous" in result else "-",
+            ", ".join(f"{top} {count}" for top, count in collections.Counter(t["top"] for t in times).most_common(2))]
 
 
 def main():

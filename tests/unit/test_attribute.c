@@ -235,16 +235,19 @@ Test(attribute, a_used_up_quota_is_not_contention)
 	assert_ns(CAUSE_SCHED_CPU_CONTENTION, ROLE_LAUNCHER, 0);
 }
 
-Test(attribute, a_thread_that_may_not_use_the_idle_cpus_is_bound)
+/* A process that crowds the few CPUs it may use; others in its way are contention, whatever CPUs are idle. */
+Test(attribute, a_process_that_may_not_use_the_idle_cpus_is_bound)
 {
-	uint32_t neighbour = timeline_process(&line, 300, 0, "neighbour");
+	uint32_t own = timeline_thread(&line, 100, 101, "pool");
+	uint32_t other = timeline_process(&line, 300, 0, "neighbour");
 
-	timeline_preempted(&line, main_thread, 11 * MS, 14 * MS, neighbour)->bound = true;
-	timeline_preempted(&line, main_thread, 15 * MS, 16 * MS, neighbour);
+	timeline_preempted(&line, main_thread, 11 * MS, 14 * MS, own)->bound = true;
+	timeline_preempted(&line, main_thread, 15 * MS, 16 * MS, own);
+	timeline_preempted(&line, main_thread, 17 * MS, 19 * MS, other)->bound = true;
 	end_gap();
 	timeline_analyse(&line);
 	assert_ns(CAUSE_SCHED_AFFINITY, ROLE_LAUNCHER, 3 * MS);
-	assert_ns(CAUSE_SCHED_CPU_CONTENTION, ROLE_LAUNCHER, 1 * MS);
+	assert_ns(CAUSE_SCHED_CPU_CONTENTION, ROLE_LAUNCHER, 3 * MS);
 }
 
 Test(attribute, time_between_wake_and_run_is_contention_not_the_wait)

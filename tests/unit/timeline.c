@@ -9,6 +9,7 @@ void timeline_begin(struct timeline *timeline)
 {
 	*timeline = (struct timeline){.correlation = 1, .next_address = 0xffffffff81000000ULL};
 	timeline->model.has_sched = true;
+	timeline->model.sample_period_ns = 4000000;
 	timeline->model.has_timeline = true;
 	timeline->model.summary.complete = true;
 	cr_assert(array_add(&timeline->model.devices));

@@ -10,8 +10,8 @@
 /* A synchronising call that is still not back this long after the GPU fell idle waits for something else. */
 #define SYNC_RETURN_NS 500000
 
-/* Twice the default sampling period: a sample says nothing of what is further away. */
-#define SAMPLE_REACH_NS 8000000
+/* A sample says nothing of what is more than two periods away. */
+#define SAMPLE_REACH 2
 
 /* How many scopes around a moment are looked at: nesting is far less deep than this. */
 #define SCOPE_DEPTH 4096
@@ -144,7 +144,7 @@ static const struct sample *speaks_for(const struct walk *walk, const struct sam
 	uint64_t distance = sample->time_ns > time_ns ? sample->time_ns - time_ns : time_ns - sample->time_ns;
 	bool collecting = is_collecting(walk->model, sample);
 
-	return distance <= SAMPLE_REACH_NS &&
+	return distance <= SAMPLE_REACH * walk->model->sample_period_ns &&
 	               (sample->kind == SAMPLE_FAULT || sample->kind == SAMPLE_RECLAIM || collecting)
 	           ? sample
 	           : NULL;

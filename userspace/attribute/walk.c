@@ -85,6 +85,14 @@ void walk_launcher(struct walk *walk, uint64_t from_ns, uint64_t to_ns, enum cau
 	walk->depth = 0;
 }
 
+/* Whether a process that may use too few CPUs keeps itself from running, rather than being kept by another.
+ */
+static bool is_of_one_process(const struct model *model, uint32_t thread, uint32_t rival)
+{
+	return rival != MODEL_NONE &&
+	       model->threads.items[thread].process == model->threads.items[rival].process;
+}
+
 static void blame_runnable(struct walk *walk, uint32_t thread, const struct offcpu *offcpu, uint64_t from_ns,
                            uint64_t to_ns)
 {
@@ -100,11 +108,11 @@ static void blame_runnable(struct walk *walk, uint32_t thread, const struct offc
 		walk_emit(walk, leaf);
 		return;
 	}
-	if (offcpu->bound)
-		leaf.code = CAUSE_SCHED_AFFINITY;
 	if (!holder_tid && offcpu->next_tid)
 		holder_tid = offcpu->next_tid;
 	leaf.holder = model_thread_at(walk->model, holder_tid, offcpu->in_ns);
+	if (offcpu->bound && is_of_one_process(walk->model, thread, leaf.holder))
+		leaf.code = CAUSE_SCHED_AFFINITY;
 	walk_emit(walk, leaf);
 }
 

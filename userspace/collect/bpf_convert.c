@@ -98,7 +98,8 @@ static int convert_sample(struct bpf_converter *converter, const struct wire_sam
 	    .pid = wire->tgid,
 	    .tid = wire->tid,
 	    .syscall = wire->syscall,
-	    .flags = wire->flags & WIRE_SAMPLE_USER ? RECORD_SAMPLE_USER : 0,
+	    .flags = (wire->flags & WIRE_SAMPLE_USER ? RECORD_SAMPLE_USER : 0) |
+	             (wire->flags & WIRE_SAMPLE_FAULT ? RECORD_SAMPLE_FAULT : 0),
 	    .faults = wire->faults,
 	    .cpu = wire->header.cpu,
 	    .ip = wire->ip,

@@ -162,6 +162,8 @@ static int classify_sample(struct classifier *classifier, struct sample *sample)
 	uint64_t key = classifier_key(sample->kstack, sample->syscall, user);
 	uint32_t kind;
 
+	if (sample->kind == SAMPLE_FAULT) /* as it was recorded */
+		return 0;
 	if (!index_map_get(&classifier->samples, key, &kind)) {
 		size_t count = stack_names(classifier->model, sample->kstack, names);
 

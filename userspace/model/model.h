@@ -265,6 +265,7 @@ struct model {
 	uint32_t rank,
 	    world_size; /* of a distributed job, as an imported trace has it; world_size 0: not known */
 	uint64_t start_ns, end_ns; /* of the recording */
+	uint64_t sample_period_ns; /* of a CPU, 0: not known, or no samples */
 	uint64_t clock_error_ns;   /* largest of all processes */
 	uint64_t sched_lost_ns;    /* end of the last stretch in which scheduler records were lost, 0 none */
 	bool has_sched;            /* off-CPU intervals were recorded */

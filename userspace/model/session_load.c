@@ -62,6 +62,7 @@ static uint64_t *info_number(struct model *model, const char *key)
 	} numbers[] = {
 	    {"start_mono_ns", &model->start_ns},
 	    {"end_mono_ns", &model->end_ns},
+	    {"sample_period_ns", &model->sample_period_ns},
 	    {"user_stacks_copied", &model->stack_cost.copied},
 	    {"user_stack_bytes_copied", &model->stack_cost.copied_bytes},
 	    {"user_stacks_sent", &model->stack_cost.sent},
@@ -381,7 +382,9 @@ static int load_sample(struct loader *loader, const struct record_sample *record
 	    .kstack = load_stack_id(loader, record->kstack),
 	    .ustack = load_stack_id(loader, record->ustack),
 	    .faults = record->faults,
-	    .kind = record->flags & RECORD_SAMPLE_USER ? SAMPLE_USER : SAMPLE_KERNEL,
+	    .kind = record->flags & RECORD_SAMPLE_FAULT  ? SAMPLE_FAULT
+	            : record->flags & RECORD_SAMPLE_USER ? SAMPLE_USER
+	                                                 : SAMPLE_KERNEL,
 	};
 	return 0;
 }

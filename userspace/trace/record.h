@@ -141,7 +141,8 @@ struct record_offcpu {
 	uint32_t pad;
 };
 
-#define RECORD_SAMPLE_USER (1u << 0)
+#define RECORD_SAMPLE_USER  (1u << 0)
+#define RECORD_SAMPLE_FAULT (1u << 1) /* user mode, on the way back from a page fault */
 
 struct record_sample {
 	struct record_header header;

@@ -25,7 +25,9 @@ static void compute(struct plant *plant)
 
 struct crowd {
 	pid_t pids[MOST_NEIGHBOURS];
-	int count;
+	pthread_t threads[MOST_NEIGHBOURS];
+	int count, thread_count;
+	bool over;
 };
 
 static pid_t start_neighbour(int cpu)
@@ -55,7 +57,16 @@ static void gather_crowd(struct plant *plant)
 	pin_to(own);
 }
 
-/* Bound: the same, but nobody else is on the other CPU. */
+static void *crowd_own_cpu(void *argument)
+{
+	struct crowd *crowd = argument;
+
+	while (!__atomic_load_n(&crowd->over, __ATOMIC_ACQUIRE))
+		compute_for(1000000);
+	return NULL;
+}
+
+/* Bound: threads of its own process crowd the one CPU that they all may use, and nobody is on the other. */
 static void gather_neighbours(struct plant *plant)
 {
 	struct crowd *crowd = calloc(1, sizeof(*crowd));
@@ -64,15 +75,18 @@ static void gather_neighbours(struct plant *plant)
 	check(crowd, "calloc");
 	check(own != cpu_allowed(false), "two CPUs");
 	plant->state = crowd;
-	while (plant->duration_ns && crowd->count < NEIGHBOURS)
-		crowd->pids[crowd->count++] = start_neighbour(own);
 	pin_to(own);
+	while (plant->duration_ns && crowd->thread_count < NEIGHBOURS)
+		crowd->threads[crowd->thread_count++] = start_thread("pool", crowd_own_cpu, crowd);
 }
 
 static void disperse_crowd(struct plant *plant)
 {
 	struct crowd *crowd = plant->state;
 
+	__atomic_store_n(&crowd->over, true, __ATOMIC_RELEASE);
+	for (int i = 0; i < crowd->thread_count; i++)
+		pthread_join(crowd->threads[i], NULL);
 	for (int i = 0; i < crowd->count; i++) {
 		kill(crowd->pids[i], SIGKILL);
 		waitpid(crowd->pids[i], NULL, 0);

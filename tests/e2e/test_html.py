@@ -6,7 +6,7 @@ import random
 import re
 
 from browser import Browser
-from harness import ROOT, limit, one_line_error
+from harness import ROOT, limit, needs, one_line_error
 from test_ranks import make_job
 
 SAMPLE = str(ROOT / "docs" / "samples" / "starved-h200.whyidle")
@@ -241,6 +241,59 @@ def test_dark_narrow_and_named_for_readers(ctx):
         assert browser.run("getComputedStyle(document.querySelector('.tools')).display") == "none"
         pages = browser.send("Page.printToPDF")["data"]
         assert len(pages) > 10000
+        assert not browser.problems(), browser.problems()
+
+
+def flame_of(gpu):
+    """Cause → process → thread → … of a box, and its time, from the JSON's causes: what the flame graph must hold."""
+    return {f"{cause['code']}@{cause['role']}": cause["ns"] for cause in gpu["causes"] if cause["ns"]}
+
+
+@limit(120)
+@needs("bpf")
+def test_stacks_in_flame_graph_and_lanes(ctx):
+    """A recorded program's own functions: in the flame graph down to the innermost, and at the lanes of a gap."""
+    done = ctx.record(ctx.sim("sync_serial"), "--seconds", "1", options=("-q", "--no-report"))
+    assert done.status == 0, done
+    path = write_html(ctx, ctx.path("session.whyidle"))
+    with open(path, encoding="utf-8") as file:  # it holds more gaps than the JSON report
+        gpu = json.loads(re.search(r'id="report">(.*?)</script>', file.read(), re.S)[1])["gpus"][0]
+    top = next(cause for cause in gpu["causes"] if cause["code"].startswith("host."))
+    frames = top["detail"]["stack"]
+    assert any(frame.startswith("main ") for frame in frames), frames
+    with Browser(ctx.folder) as browser:
+        browser.open(path)
+        # Cause, process and thread, then the stack from the outside in.
+        found = []
+        for word in (f"{top['code']}@{top['role']}", " (process ", " (thread ", "_start ", "main (", "compute_for ("):
+            while True:  # frames of the C library may lie between
+                boxes = browser.run("""[...document.querySelectorAll(".flame button")].map(e => [e.textContent, +e.dataset.ns])""")
+                inside = boxes[len(found) + 1:]
+                assert inside, (word, found)
+                place = next((at for at, (name, _) in enumerate(inside) if word in name), 0)
+                found.append(inside[place])
+                browser.click(f".flame button:nth-child({len(found) + place + 1})")
+                assert browser.run("+document.getElementById('flame-0').dataset.ns") == found[-1][1], found
+                if word in found[-1][0]:
+                    break
+        assert found[0][1] == flame_of(gpu)[found[0][0]] and all(a[1] >= b[1] for a, b in zip(found, found[1:])), found
+        # From the box to the worst of its gaps, to the lanes of that; of several one with a stack, for it is sampled.
+        kept = {g["start_ns"] - gpu["window"]["start_ns"]: g["chain"] for g in gpu["top_gaps"]}
+        chain = []
+        for at in range(browser.run("document.querySelectorAll('#flame-gaps-0 button').length")):
+            most = browser.run(f"+document.querySelectorAll('#flame-gaps-0 button')[{at}].dataset.ns")
+            browser.click(f"#flame-gaps-0 button:nth-of-type({at + 1})")
+            chain = kept.get(browser.run("+document.getElementById('gap-0').dataset.start"), [])
+            held = sum(link["end_ns"] - link["start_ns"] for link in chain if f"{link['code']}@{link['role']}" == found[0][0])
+            assert not chain or 0 < held == most <= found[0][1], (held, most)
+            if any(link["detail"].get("stack") for link in chain):
+                break
+        stacks = browser.run("""[...document.querySelectorAll("#gap-0 tbody tr")].map(
+            row => [...row.querySelectorAll("li")].map(e => e.textContent))""")
+        assert stacks == [link["detail"].get("stack", []) for link in chain], stacks
+        assert any(stacks), "no stretch of the worst gap has a stack"
+        titles = browser.run("[...document.querySelectorAll('#gap-0 .lane > i')].map(e => e.title)")
+        assert any("main (" in title for title in titles), titles
         assert not browser.problems(), browser.problems()
 
 

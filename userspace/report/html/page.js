@@ -368,7 +368,8 @@ function stretches(timeline, gap) {
 
 function explain(timeline, gap) {
 	const start = timeline.gaps.start[gap], length = timeline.gaps.end[gap] - start;
-	const known = timeline.gpu.top.find(top => top.start === start && top.end === start + length);
+	const place = timeline.gpu.top.findIndex(top => top.start === start && top.end === start + length);
+	const known = timeline.gpu.top[place];
 	const parts = stretches(timeline, gap);
 	const margin = known ? length / 4 : 0, from = -margin, to = length + margin;
 	const lanes = new Map(), rows = [];
@@ -388,13 +389,16 @@ function explain(timeline, gap) {
 	}
 	parts.forEach((part, i) => {
 		const name = threadName(part.thread), link = known && known.chain[i];
+		const frames = link ? report.gpus[timeline.index].top_gaps[place].chain[i].detail.stack || [] : [];
 		lane(name).append(laneBar(from, to, part.start, part.end, part.colour, part.code, part.state,
-			`${part.code}@${part.role}, ${part.state}, ${duration(part.end - part.start)}`));
+			[`${part.code}@${part.role}, ${part.state}, ${duration(part.end - part.start)}`, ...frames].join("\n")));
 		rows.push(make("tr", {}, make("td", {class: "n"}, duration(part.start)),
 			make("td", {class: "n"}, duration(part.end - part.start)), make("td", {}, name),
 			make("td", {class: "w"}, part.state), make("td", {class: "w"}, make("span", {class: "swatch", style: {background: part.colour}}),
 				`${part.code}@${part.role}`),
-			make("td", {}, link ? [link.detail, link.via].filter(text => text).join(" · ") : "")));
+			make("td", {}, link ? [link.detail, link.via].filter(text => text).join(" · ") : "", frames.length
+				? make("details", {class: "stack-of"}, make("summary", {}, `stack of ${frames.length}`),
+					make("ol", {}, ...frames.map(frame => make("li", {}, frame)))) : null)));
 	});
 	const ended = known && (known.kernel || known.launch) ? ` It ended with ${known.kernel || "an operation"}` +
 		(known.launch ? `, launched by ${known.comm || "?"} (${known.tid}) in ${known.launch}` : "") + "." : "";
@@ -526,7 +530,28 @@ function steps(timeline, gpu, report) {
 
 // ---- flame graph and histogram ----
 
-function flame(index, gpu) {
+// The gaps that hold most of what a box of the flame graph is about: a cause, and a thread if the box lies in one.
+function gapsOf(gaps, cause, pid, tid) {
+	const wanted = kinds.map(kind => `${kind.code}@${kind.role}` === cause);
+	const among = threads.map(thread => (!pid || thread.pid === pid) && (!tid || thread.tid === tid)), best = [];
+	for (let gap = 0; gap < gaps.count; gap++) {
+		let ns = 0;
+		for (let leaf = gaps.first[gap]; leaf < gaps.first[gap + 1]; leaf++)
+			if (wanted[gaps.kind[leaf]] && among[gaps.thread[leaf]])
+				ns += gaps.length[leaf];
+		if (!ns || best.length === FLAME_GAPS && ns <= best[FLAME_GAPS - 1].ns)
+			continue;
+		best.push({gap, ns});
+		best.sort((a, b) => b.ns - a.ns);
+		best.length = Math.min(best.length, FLAME_GAPS);
+	}
+	return best;
+}
+
+const FLAME_GAPS = 8;
+
+function flame(timeline, gpu) {
+	const index = timeline.index;
 	const nodes = gpu.gaps.flame.map(([parent, name, own]) => ({parent, name: name || "?", own, total: own, children: []}));
 	const root = {name: "idle time", total: 0, children: [], parent: null};
 	// Children stand behind their parents.
@@ -542,6 +567,17 @@ function flame(index, gpu) {
 	}
 	const box = make("div", {class: "flame", role: "group", "aria-label": "Idle time by cause, process, thread and place"});
 	const say = make("p", {class: "soft", role: "status", id: `flame-${index}`});
+	const worst = make("p", {class: "tools", id: `flame-gaps-${index}`});
+	const number = (node, kind) => +(node ? node.name.match(new RegExp(`\\(${kind} (\\d+)\\)$`)) || [0, 0] : [0, 0])[1];
+	// Names of processes and threads are the program's own, but they end in what the page says of them.
+	const link = path => {
+		const cause = path[1], process = number(path[2], "process"), thread = number(path[3], "thread");
+		worst.replaceChildren(...!cause ? [] : ["Worst gaps of it: ", ...gapsOf(timeline.gaps, cause.name, process, thread).map(
+			({gap, ns}) => make("button", {type: "button", "data-gap": gap, "data-ns": ns, onclick: () => {
+				timeline.focusOn(gap);
+				timeline.strip.scrollIntoView({block: "center"});
+			}}, duration(ns)))]);
+	};
 	const draw = focus => {
 		const path = [];
 		let depth = 0;
@@ -576,9 +612,10 @@ function flame(index, gpu) {
 		say.textContent = `${path.map(node => node.name).join(" › ")}: ${duration(focus.total)}, ` +
 			`${percent(focus.total, root.total)} of the idle time. Click a box to look into it, one above it to come back.`;
 		say.dataset.ns = focus.total;
+		link(path);
 	};
 	draw(root);
-	return make("div", {}, box, say);
+	return make("div", {}, box, say, worst);
 }
 
 function histogram(gpu) {
@@ -644,7 +681,7 @@ function device(index) {
 			make("span", {class: "swatch", style: {background: "var(--busy)"}}), "busy"),
 		...[...used].map(code => make("li", {}, make("span", {class: "swatch", style: {background: colour(code)}}), code))),
 		make("h3", {}, "Causes"), causes(full),
-		...steps(timeline, gpu, full.steps), make("h3", {}, "Where the idle time went"), flame(index, gpu),
+		...steps(timeline, gpu, full.steps), make("h3", {}, "Where the idle time went"), flame(timeline, gpu),
 		make("h3", {}, "Worst gaps"), worst(timeline), make("h3", {}, "How long the gaps are"), histogram(gpu),
 		...gpu.tables.map(activity))];
 }

@@ -230,6 +230,11 @@ def read_folded(path):
     return stacks
 
 
+# What a terminal obeys or hides (userspace/base/utf8.h).
+UNSHOWN = ("[\\x00-\\x1f\\x7f-\\x9f\\xad\\u061c\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff\\ufe00-\\ufe0f"
+           "\\ue000-\\uf8ff\\ufff0-\\ufffb]")
+
+
 def sums(stacks, kind, depth):
     found = collections.Counter()
     for of, frames, ns in stacks:
@@ -253,7 +258,7 @@ def check_profiles(ctx, source, report, timeline):
     assert sum(sums(stacks, "off_cpu", 0).values()) == away
     clean = collections.Counter()
     for kind, frames, ns in stacks:
-        clean[(kind, *(re.sub(r"[\x00-\x1f\x7f]", " ", frame.replace(";", ":")) for frame in frames))] += ns
+        clean[(kind, *(re.sub(UNSHOWN, " ", frame.replace(";", ":")) for frame in frames))] += ns
     assert clean == collections.Counter({(kind, *frames): ns for kind, frames, ns in folded})
     return stacks
 

@@ -17,7 +17,7 @@
 #include "export/json_out.h"
 #include "export/kernel_name.h"
 #include "model/thread_states.h"
-#include "export/utf8.h"
+#include "base/utf8.h"
 #include "session_fixture.h"
 #include "timeline.h"
 

@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "daemon/state.h"
-#include "export/utf8.h"
+#include "base/utf8.h"
 
 #define MAX_DUMP_S 86400
 

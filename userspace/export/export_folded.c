@@ -5,24 +5,29 @@
 #include <stdlib.h>
 
 #include "export/byte_out.h"
+#include "base/utf8.h"
 #include "export/export.h"
 #include "export/profile.h"
 
-/* What separates frames and lines is replaced. */
+/* What separates frames and lines is replaced, and what a terminal obeys or hides. `name` is valid UTF-8. */
 static void put_frame(struct byte_out *out, const char *name)
 {
-	while (*name) {
-		size_t length = 0;
+	const char *from = name;
+	uint32_t point;
 
-		while ((unsigned char)name[length] >= 0x20 && name[length] != ';' && name[length] != 0x7f)
-			length++;
-		byte_out_put(out, name, length);
-		name += length;
-		if (*name) {
-			byte_out_put(out, *name == ';' ? ":" : " ", 1);
-			name++;
+	while (*name) {
+		unsigned length = utf8_decode(name, &point);
+
+		if (length && point != ';' && !utf8_is_deceptive(point)) {
+			name += length;
+			continue;
 		}
+		byte_out_put(out, from, (size_t)(name - from));
+		byte_out_put(out, *name == ';' ? ":" : " ", 1);
+		name += length ? length : 1;
+		from = name;
 	}
+	byte_out_put(out, from, (size_t)(name - from));
 }
 
 static void put_stack(struct byte_out *out, const struct profile *profile, const struct profile_node *node,

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "export/utf8.h"
+#include "base/utf8.h"
 
 /* Bytes that stand for themselves within a string; all others need a look. */
 static inline bool is_plain(unsigned char byte)

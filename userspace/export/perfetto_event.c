@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "export/perfetto.h"
-#include "export/utf8.h"
+#include "base/utf8.h"
 
 enum {
 	TRACE_PACKET = 1,

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "export/utf8.h"
+#include "base/utf8.h"
 
 const char *profile_kind_name(enum profile_kind kind)
 {

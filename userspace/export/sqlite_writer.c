@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "export/kernel_name.h"
-#include "export/utf8.h"
+#include "base/utf8.h"
 
 #define STATEMENT_SIZE 4096
 #define ALIAS_ID       0x800000 /* + index: ids that are taken or do not fit; above all that Linux gives out */

@@ -8,7 +8,7 @@
 
 #include "base/array.h"
 #include "base/hash.h"
-#include "export/utf8.h"
+#include "base/utf8.h"
 
 struct series {
 	char labels[METRICS_LABELS][METRICS_LABEL];

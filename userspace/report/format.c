@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "symbols/demangle.h"
 
 #define ELLIPSIS "…"
@@ -90,43 +91,6 @@ const char *format_count(char buffer[32], uint64_t count)
 	return buffer;
 }
 
-/* Decodes one character; returns its length in bytes, 0 if the bytes are not UTF-8 (RFC 3629). */
-static unsigned utf8_decode(const char *text, uint32_t *point)
-{
-	const unsigned char *s = (const unsigned char *)text;
-	unsigned length = s[0] < 0x80   ? 1
-	                  : s[0] < 0xc2 ? 0
-	                  : s[0] < 0xe0 ? 2
-	                  : s[0] < 0xf0 ? 3
-	                  : s[0] < 0xf5 ? 4
-	                                : 0;
-	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-
-	if (length < 2) {
-		*point = s[0];
-		return length;
-	}
-	*point = s[0] & (0xff >> (length + 1));
-	for (unsigned i = 1; i < length; i++) {
-		if ((s[i] & 0xc0) != 0x80)
-			return 0;
-		*point = *point << 6 | (s[i] & 0x3f);
-	}
-	if (*point < least[length] || *point > 0x10ffff || (*point >= 0xd800 && *point < 0xe000))
-		return 0;
-	return length;
-}
-
-/* Code points that a terminal obeys or hides instead of showing them. */
-static bool is_deceptive(uint32_t point)
-{
-	return point < 0x20 || (point >= 0x7f && point < 0xa0) || point == 0xad || point == 0x61c ||
-	       (point >= 0x200b && point <= 0x200f) || (point >= 0x2028 && point <= 0x202e) ||
-	       (point >= 0x2060 && point <= 0x206f) || point == 0xfeff ||
-	       (point >= 0xfe00 && point <= 0xfe0f) || (point >= 0xe000 && point <= 0xf8ff) ||
-	       (point >= 0xfff0 && point <= 0xfffb) || (point & 0xfffe) == 0xfffe || point >= 0xe0000;
-}
-
 static unsigned point_columns(uint32_t point)
 {
 	bool wide = (point >= 0x1100 && point <= 0x115f) || (point >= 0x2e80 && point <= 0xa4cf) ||
@@ -155,7 +119,7 @@ const char *format_text(char *buffer, size_t size, const char *text, unsigned co
 		size_t piece_length = 0;
 		unsigned piece_columns;
 
-		if (length && !is_deceptive(point)) {
+		if (length && !utf8_is_deceptive(point)) {
 			memcpy(piece, from, length);
 			piece_length = length;
 			piece_columns = point_columns(point);

@@ -763,7 +763,7 @@ function comparison(data) {
 	const share = value => percent(value, 1), heads = ["", "before (grey), after (blue)", "before|n", "after|n", "change|n", "noise|n", ""];
 	const run = (label, side) => make("li", {}, `${label}: ${side.path}, GPU ${side.device} (${side.name}), ` + (side.step_median_ns
 		? `${count(side.steps)} steps, median ${duration(side.step_median_ns)}` : `no steps, ${duration(side.window_ns)}`));
-	return make("section", {id: "comparison", "data-verdict": data.verdict}, ...data.notes.map(note => make("p", {class: "warn"}, note)),
+	return make("section", {id: "comparison", "data-verdict": data.verdict},
 		...data.gpus.flatMap((pair, index) => {
 			const text = pair.basis === "step" ? duration : share, per = pair.basis === "step" ? " per step" : " of the time";
 			const sides = ["before", "after"].map(side => {
@@ -772,7 +772,7 @@ function comparison(data) {
 				const parts = pair.causes.filter(cause => cause.figure[side] > 0).sort((a, b) => codes.indexOf(a.code) -
 					codes.indexOf(b.code)).map(cause => [cause.figure[side] / whole, colour(cause.code), `${cause.code}@${cause.role}`]);
 				const idle = parts.reduce((sum, part) => sum + part[0], 0);
-				return make("tr", {}, make("th", {scope: "row"}, side), make("td", {class: "wide"}, stack(side,
+				return make("tr", {}, make("th", {scope: "row", class: "w"}, side), make("td", {style: {width: "80%"}}, stack(side,
 					[...parts, [all / whole - idle, "var(--busy)", "busy"]])), make("td", {class: "n"}, text(all)));
 			});
 			const most = list => list.reduce((most, {figure}) => Math.max(most, figure.before, figure.after), 0);

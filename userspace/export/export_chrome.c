@@ -65,6 +65,31 @@ static void put_summary(struct byte_out *out, const struct analysis *analysis)
 	byte_out_literal(out, "]");
 }
 
+/*
+ * HTA refuses a trace that names no rank (create_rank_to_trace_dict in hta/common/trace_file.py). Where it is
+ * not known, or where a session holds several, it is 0, and nothing is said of the size of the job.
+ */
+static void put_rank(struct byte_out *out, const struct model *model)
+{
+	uint32_t rank = model->rank, world_size = model->world_size, found = 0;
+	const struct process *process;
+
+	array_for_each (process, &model->processes) {
+		if (model->world_size || !process->world_size || !process->launches)
+			continue;
+		rank = process->rank;
+		world_size = process->world_size;
+		found++;
+	}
+	if (found > 1)
+		rank = world_size = 0;
+	byte_out_literal(out, "\"distributedInfo\":{\"rank\":");
+	byte_out_number(out, rank);
+	if (world_size)
+		put_figure(out, "world_size", world_size);
+	byte_out_literal(out, "},\n");
+}
+
 static void put_head(struct chrome *chrome)
 {
 	static const char *const sources[] = {
@@ -77,12 +102,7 @@ static void put_head(struct chrome *chrome)
 	byte_out_number(out, SCHEMA_VERSION);
 	byte_out_literal(out, ",\n");
 	put_devices(out, model);
-	if (model->world_size) {
-		byte_out_literal(out, "\"distributedInfo\":{\"rank\":");
-		byte_out_number(out, model->rank);
-		put_figure(out, "world_size", model->world_size);
-		byte_out_literal(out, "},\n");
-	}
+	put_rank(out, model);
 	byte_out_literal(out, "\"whyidle\":{\"version\":");
 	json_out_string(out, WHYIDLE_VERSION);
 	member(out, "source", sources[model->source]);

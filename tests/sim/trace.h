@@ -59,7 +59,8 @@ struct sim_work {
 	uint8_t copy_kind, source_kind, target_kind; /* CUPTI_ABI_MEMCPY_*, CUPTI_ABI_MEMORY_* */
 	uint8_t value;                               /* memset */
 	bool asynchronous;
-	void *staging; /* freed once done, or NULL */
+	void *staging;                    /* freed once done, or NULL */
+	uint64_t copy_offset, copy_bytes; /* of the copy that it is a piece of; 0, 0: it is a whole one */
 	uint32_t graph;
 	uint64_t graph_node;
 	struct sim_meeting *meeting; /* NULL: it takes duration_ns */

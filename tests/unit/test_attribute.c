@@ -375,6 +375,63 @@ Test(attribute, a_pageable_copy_is_told_from_a_pinned_one)
 	assert_ns(CAUSE_HOST_USER_CODE, ROLE_LAUNCHER, 2 * MS);
 }
 
+/* One record from the first piece to the last: at 64 GB/s, 64 MiB need 1,048,576 ns of it. */
+Test(attribute, a_copy_that_the_host_feeds_is_busy_for_its_transfer_only)
+{
+	const struct device_report *device;
+	struct gpu_op *op;
+
+	timeline_call(&line, main_thread, "cudaMemcpyAsync", 10 * MS, 21 * MS, 900);
+	op = timeline_op(&line, MAIN, 10 * MS + 20 * US, 21 * MS, 900);
+	op->kind = OP_MEMCPY;
+	op->copy_kind = 1;
+	op->source_kind = 1;
+	op->bytes = 64 << 20;
+	device = timeline_analyse(&line);
+	assert_ns(CAUSE_HOST_PAGEABLE_COPY, ROLE_LAUNCHER, 11 * MS - 1048576);
+	cr_assert_eq(device->idle_ns, 11 * MS - 1048576);
+}
+
+/* The pinned copy of the same recording had 16 bytes a nanosecond: 64 MiB need 4,194,304 ns. */
+Test(attribute, a_pinned_copy_tells_how_fast_the_link_is)
+{
+	const struct device_report *device;
+	struct gpu_op *op;
+
+	timeline_call(&line, main_thread, "cudaMemcpyAsync", 10 * MS, 21 * MS, 900);
+	op = timeline_op(&line, MAIN, 10 * MS + 20 * US, 21 * MS, 900);
+	op->kind = OP_MEMCPY;
+	op->copy_kind = 1;
+	op->source_kind = 1;
+	op->bytes = 64 << 20;
+	timeline_call(&line, main_thread, "cudaMemcpyAsync", 21 * MS, 21 * MS + 2 * US, 901);
+	op = timeline_op(&line, MAIN, 21 * MS, 21 * MS + 131072, 901);
+	op->kind = OP_MEMCPY;
+	op->copy_kind = 1;
+	op->source_kind = 2;
+	op->bytes = 2 << 20;
+	device = timeline_analyse(&line);
+	cr_assert_eq(device->idle_ns, 11 * MS - 4194304);
+}
+
+/* Another stream's work makes the GPU busy while a copy is fed. */
+Test(attribute, what_runs_while_a_copy_is_fed_is_busy)
+{
+	const struct device_report *device;
+	struct gpu_op *op;
+
+	timeline_call(&line, main_thread, "cudaMemcpyAsync", 10 * MS, 21 * MS, 900);
+	op = timeline_op(&line, MAIN, 10 * MS + 20 * US, 21 * MS, 900);
+	op->kind = OP_MEMCPY;
+	op->copy_kind = 1;
+	op->source_kind = 1;
+	op->bytes = 64 << 20;
+	op = timeline_op(&line, MAIN, 12 * MS, 15 * MS, 0);
+	op->stream = 9;
+	device = timeline_analyse(&line);
+	cr_assert_eq(device->idle_ns, 8 * MS - 1048576);
+}
+
 Test(attribute, samples_split_running_time)
 {
 	for (uint64_t t = 10 * MS + 500 * US; t < 20 * MS; t += 1 * MS)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Busy, idle and gaps of one device (attribution.md section 1): busy is the union of all operations over all
- * streams and processes, a gap is a maximal stretch of the rest. An operation of zero length inside idle time
+ * streams and processes, a gap is a maximal stretch of the rest. The part of a copy that the host feeds
+ * (model/fed_copies.h) is not busy. An operation of zero length inside idle time
  * splits it into two gaps, as the reference figures of imported traces do.
  */
 #ifndef WHYIDLE_ATTRIBUTE_GAPS_H
@@ -11,9 +12,16 @@
 
 struct gap {
 	uint64_t start_ns, end_ns; /* the whole gap, end > start */
-	uint32_t ended_by; /* index of the device's operation that starts at end_ns, MODEL_NONE: none does */
+	uint32_t ended_by; /* index of the device's operation that keeps it busy from end_ns on, MODEL_NONE:
+	                      none */
 	uint32_t before;   /* operation whose end is start_ns, MODEL_NONE at the edge of the window */
 };
+
+/* From here on it keeps the device busy. */
+static inline uint64_t op_busy_from(const struct gpu_op *op)
+{
+	return op->start_ns + op->fed_ns;
+}
 
 struct gap_list {
 	ARRAY(struct gap)

@@ -310,7 +310,7 @@ static int add_ops(struct replay_graph *graph, const struct launch_floor *floor,
 		if (!item)
 			return -ENOMEM;
 		*item = (struct replay_op){
-		    .start_ns = op->start_ns, .end_ns = op->end_ns, .launch = MODEL_NONE, .device_op = i};
+		    .start_ns = op_busy_from(op), .end_ns = op->end_ns, .launch = MODEL_NONE, .device_op = i};
 		if (op->launch_thread != MODEL_NONE) {
 			const struct thread *thread = &graph->model->threads.items[op->launch_thread];
 
@@ -322,15 +322,16 @@ static int add_ops(struct replay_graph *graph, const struct launch_floor *floor,
 			/* The host feeds the GPU piece by piece from within the call: this piece was ready
 			 * now. */
 			if (call->class == CUDA_COPY && call->pageable && item->launch != MODEL_NONE &&
-			    launch_ns + floor->submit_ns < op->start_ns && call->exit_ns >= op->start_ns) {
+			    launch_ns + floor->submit_ns < item->start_ns &&
+			    call->exit_ns >= item->start_ns) {
 				item->launch = graph->launch_count++;
-				launch_ns = op->start_ns;
+				launch_ns = item->start_ns;
 				if (add_event(graph, launch_ns, REPLAY_LAUNCH, slot, item->launch))
 					return -ENOMEM;
 			}
 		}
 		link_op(graph, &streams, item, floor->submit_ns, between_ns, launch_ns);
-		if (add_event(graph, op->start_ns, REPLAY_OP, 0, graph->ops.count - 1))
+		if (add_event(graph, item->start_ns, REPLAY_OP, 0, graph->ops.count - 1))
 			return -ENOMEM;
 	}
 	return 0;

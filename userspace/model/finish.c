@@ -3,6 +3,7 @@
  * The last step of building a model: order everything by time, link GPU operations to the calls that launched
  * them, and classify waits by their kernel stacks.
  */
+#include "model/fed_copies.h"
 #include "model/model.h"
 
 #include <errno.h>
@@ -12,8 +13,6 @@
 #include <sys/syscall.h>
 
 #define FRAMES_MAX 128
-
-#define MEMORY_PAGEABLE 1 /* CUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE, cupti_activity.h */
 
 #define COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
 
@@ -285,8 +284,7 @@ static void note_launch(struct model *model, const struct gpu_op *op)
 
 	if (op->start_ns < call->first_op_ns)
 		call->first_op_ns = op->start_ns;
-	if (op->kind == OP_MEMCPY &&
-	    (op->source_kind == MEMORY_PAGEABLE || op->target_kind == MEMORY_PAGEABLE))
+	if (is_pageable_copy(op))
 		call->pageable = true;
 }
 
@@ -323,6 +321,8 @@ static int finish_device(struct model *model, struct device *device, const struc
 		}
 	}
 	index_map_free(&collective);
+	if (model->source == MODEL_SESSION) /* foreign traces are taken at their word */
+		mark_fed_copies(device);
 	return rc;
 }
 

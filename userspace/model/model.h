@@ -153,7 +153,9 @@ enum op_kind {
 
 struct gpu_op {
 	uint64_t start_ns, end_ns; /* end >= start */
-	uint32_t process;          /* index, MODEL_NONE */
+	uint64_t
+	    fed_ns; /* first part of its time, in which the device mostly waits for the host (fed_copies.h) */
+	uint32_t process; /* index, MODEL_NONE */
 	uint32_t context, stream;
 	uint32_t correlation;
 	uint32_t name; /* string id */

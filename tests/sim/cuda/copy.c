@@ -5,7 +5,8 @@
  * Copies from pinned memory are queued as they are. Pageable memory goes through staging buffers of
  * STAGE_BYTES, two of which may be on the way: the caller fills (or empties) them itself, so that a large
  * pageable copy keeps it inside the call even if it is asynchronous, while the device works in bursts. Each
- * chunk is an operation of its own, all with the call's correlation id.
+ * chunk is an operation of its own, all with the call's correlation id; as the real one, CUPTI makes one
+ * record of them, from the start of the first to the end of the last.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -58,6 +59,7 @@ static CUresult stage_in(struct sim_stream *stream, char *target, const char *so
 {
 	struct sim_point before = {0};
 	CUresult error = CUDA_SUCCESS;
+	const size_t whole = bytes;
 
 	for (size_t chunk; bytes && !error; target += chunk, source += chunk, bytes -= chunk) {
 		struct sim_work work;
@@ -73,6 +75,8 @@ static CUresult stage_in(struct sim_stream *stream, char *target, const char *so
 		work = copy_work(CUPTI_ABI_MEMCPY_HTOD, target, stage, chunk, asynchronous);
 		work.source_kind = CUPTI_ABI_MEMORY_PAGEABLE;
 		work.staging = stage;
+		work.copy_offset = whole - bytes;
+		work.copy_bytes = whole;
 		error = submit(stream, &work, last);
 	}
 	return error;
@@ -84,6 +88,7 @@ static CUresult stage_out(struct sim_stream *stream, char *target, const char *s
 {
 	char *stage = malloc(chunk_size(bytes));
 	CUresult error = stage ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+	const size_t whole = bytes;
 
 	for (size_t chunk; bytes && !error; target += chunk, source += chunk, bytes -= chunk) {
 		struct sim_point point;
@@ -92,6 +97,8 @@ static CUresult stage_out(struct sim_stream *stream, char *target, const char *s
 		chunk = chunk_size(bytes);
 		work = copy_work(CUPTI_ABI_MEMCPY_DTOH, stage, source, chunk, asynchronous);
 		work.target_kind = CUPTI_ABI_MEMORY_PAGEABLE;
+		work.copy_offset = whole - bytes;
+		work.copy_bytes = whole;
 		error = submit(stream, &work, &point);
 		if (!error) {
 			engine_wait(point);

@@ -159,17 +159,53 @@ static void put_kernel(const struct sim_operation *operation, int64_t offset)
 	records_put(&record, sizeof(record));
 }
 
+/* Copies of which some pieces are done and some are not, by correlation id. */
+static struct {
+	uint32_t correlation;
+	uint64_t start_ns;
+} begun[64];
+static pthread_mutex_t begun_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* True if this was the last piece of a copy: *start_ns is then that of its first, if that was seen. */
+static bool is_whole(const struct sim_operation *operation, uint64_t *start_ns)
+{
+	const struct sim_work *work = operation->work;
+	bool last = work->copy_offset + work->bytes >= work->copy_bytes;
+	uint32_t wanted = work->copy_offset ? operation->correlation : 0;
+
+	*start_ns = operation->start_ns;
+	if (!work->copy_offset && last)
+		return true;
+	pthread_mutex_lock(&begun_lock);
+	for (size_t i = 0; i < sizeof(begun) / sizeof(begun[0]); i++) {
+		if (begun[i].correlation != wanted)
+			continue;
+		if (!wanted) {
+			begun[i].correlation = operation->correlation;
+			begun[i].start_ns = operation->start_ns;
+		} else if (last) {
+			*start_ns = begun[i].start_ns;
+			begun[i].correlation = 0;
+		}
+		break;
+	}
+	pthread_mutex_unlock(&begun_lock);
+	return last;
+}
+
 static void put_copy(const struct sim_operation *operation, int64_t offset)
 {
 	const struct sim_work *work = operation->work;
+	uint64_t start_ns;
+	bool whole = is_whole(operation, &start_ns);
 	struct cupti_abi_memcpy record = {
 	    .kind = CUPTI_ABI_KIND_MEMCPY,
 	    .copy_kind = work->copy_kind,
 	    .source_kind = work->source_kind,
 	    .target_kind = work->target_kind,
 	    .flags = work->asynchronous ? CUPTI_ABI_FLAG_MEMCPY_ASYNC : 0,
-	    .bytes = work->bytes,
-	    .start = operation->start_ns + (uint64_t)offset,
+	    .bytes = work->copy_bytes ? work->copy_bytes : work->bytes,
+	    .start = start_ns + (uint64_t)offset,
 	    .end = operation->end_ns + (uint64_t)offset,
 	    .device = operation->device,
 	    .context = operation->context,
@@ -181,7 +217,8 @@ static void put_copy(const struct sim_operation *operation, int64_t offset)
 	    .copy_count = 1,
 	};
 
-	records_put(&record, sizeof(record));
+	if (whole)
+		records_put(&record, sizeof(record));
 }
 
 static void put_memset(const struct sim_operation *operation, int64_t offset)

@@ -17,6 +17,7 @@ import tempfile
 import unittest
 
 import busy_agreement
+import capture
 import cost
 import cupti_taken
 import daemon_cost
@@ -480,6 +481,21 @@ class Taken(unittest.TestCase):
 
     def test_what_whyidle_says_is_not_the_profilers(self):
         self.assertEqual(cupti_taken.about_cupti("whyidle: CUPTI is taken\nno\n CUPTI_ERROR\n"), ["CUPTI_ERROR"])
+
+
+class Capture(unittest.TestCase):
+    def test_chunks(self):
+        text = "torch says\nchunk 0 10 2\nchunk 10 20 2\nwhole 2\n"
+        self.assertEqual(capture.chunks_of(text), ([(0, 10, 2), (10, 20, 2)], True))
+        self.assertFalse(capture.chunks_of(text.replace("whole", "cut"))[1])
+
+    def test_only_what_lies_well_within_the_recording_is_judged(self):
+        second = 1_000_000_000
+        chunks = [(n * second, (n + 1) * second, 2) for n in range(10)]
+        kernels = [(n * second + part * second // 3, n * second + part * second // 3 + 5) for n in range(3, 8) for part in (1, 2)]
+        self.assertEqual(capture.judge_chunks(chunks, 3 * second, 8 * second, kernels), (3, 0, 0))
+        self.assertEqual(capture.judge_chunks(chunks, 3 * second, 8 * second, kernels[:4] + kernels[5:]), (3, 1, 0))
+        self.assertEqual(capture.judge_chunks(chunks, 3 * second, 8 * second, [*kernels, (5, 6)]), (3, 0, 1))
 
 
 class Tables(unittest.TestCase):

@@ -110,7 +110,8 @@ class Browser:
         self.send("Input.dispatchMouseEvent", type="mouseWheel", x=x, y=y, deltaX=0, deltaY=delta)
 
     def key(self, key):
-        self.send("Input.dispatchKeyEvent", type="keyDown", key=key, text=key if len(key) == 1 else "")
+        self.send("Input.dispatchKeyEvent", type="keyDown", key=key,
+                  text=key if len(key) == 1 else "\r" if key == "Enter" else "")
         self.send("Input.dispatchKeyEvent", type="keyUp", key=key)
 
     def problems(self):

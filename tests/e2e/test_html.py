@@ -135,6 +135,11 @@ def test_click_and_zoom(ctx):
         assert browser.run("+document.getElementById('flame-0').dataset.ns") == gpu["causes"][0]["ns"]
         browser.click(".flame button:nth-child(1)")
         assert browser.run("+document.getElementById('flame-0').dataset.ns") == gpu["idle_ns"]
+        # The same by keyboard, which stays where it is.
+        browser.run("document.querySelector('.flame button:nth-child(2)').focus()")
+        browser.key("Enter")
+        assert browser.run("+document.getElementById('flame-0').dataset.ns") == gpu["causes"][0]["ns"]
+        assert browser.run("+document.activeElement.dataset.ns") == gpu["causes"][0]["ns"], "the focus is lost"
         assert not browser.problems(), browser.problems()
 
 

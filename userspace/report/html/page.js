@@ -605,10 +605,13 @@ function flame(timeline, gpu) {
 				node = node.parent;
 			return node === root ? "#b8c2ce" : colour(node.name.split("@")[0]);
 		};
+		const used = box.contains(document.activeElement); // by keyboard: goes on from the same box
 		box.replaceChildren();
 		path.slice(0, -1).forEach((node, level) => put(node, level, 0, 100, tint(node)));
 		fill(focus, path.length - 1, 0, 100, tint(focus));
 		box.style.height = depth * 21 + "px";
+		if (used)
+			box.children[path.length - 1].focus();
 		say.textContent = `${path.map(node => node.name).join(" › ")}: ${duration(focus.total)}, ` +
 			`${percent(focus.total, root.total)} of the idle time. Click a box to look into it, one above it to come back.`;
 		say.dataset.ns = focus.total;

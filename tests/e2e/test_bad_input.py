@@ -430,14 +430,15 @@ def test_under_sudo_the_command_is_the_users(ctx):
     show = "id -u; id -g; echo $HOME; echo $USER; echo $OF_THE_USER; echo ${SUDO_UID-none}; umask"
     script = (f"SUDO_UID={NOBODY} SUDO_GID={NOBODY} SUDO_USER=nobody HOME=/root USER=root OF_THE_USER= ; "
               "export SUDO_UID SUDO_GID SUDO_USER HOME USER; unset OF_THE_USER; "
-              f"{ctx.whyidle} record {' '.join(QUIET)} -o s.whyidle $OPTIONS -- sh -c '{show}'; exit $?")
+              f"{ctx.whyidle} record {' '.join(QUIET)} -o s.whyidle --html s.html $OPTIONS -- sh -c '{show}'; exit $?")
     env = {"OF_THE_USER": "mine", "HOME": "/home/of/nobody", "USER": "nobody", "OPTIONS": ""}
     done = ctx.run(sudo, "-c", script, env=env)
     assert done.status == 0, done
     uid, gid, _, user, own, sudo_uid, _ = done.out.splitlines()
     assert (int(uid), int(gid)) == (NOBODY, NOBODY), done
     assert (user, own, sudo_uid) == ("nobody", "mine", "none"), done
-    assert os.stat(ctx.path("s.whyidle")).st_uid == NOBODY, "the session belongs to root"
+    for name in ("s.whyidle", "s.html"):
+        assert os.stat(ctx.path(name)).st_uid == NOBODY, f"{name} belongs to root"
     done = ctx.run(sudo, "-c", script.replace("$OPTIONS", "--as-root"), env=env)
     assert done.status == 0 and done.out.splitlines()[0] == "0", done
 

@@ -92,7 +92,7 @@ def test_command_ends_before_the_recording_begins(ctx):
 @limit(60)
 @needs("bpf")
 def test_report_of_what_the_program_marks(ctx):
-    options = ("-q", "--json", "--capture-range", "cudaProfilerApi")
+    options = ("-q", "--json", "--html", ctx.path("report.html"), "--capture-range", "cudaProfilerApi")
     done = ctx.record(ctx.sim("nvtx_ranges"), "profiled", options=options)
     assert done.status == 0, done
     part = json.loads(done.out[done.out.index("\n{") + 1:])
@@ -100,5 +100,8 @@ def test_report_of_what_the_program_marks(ctx):
     later = ctx.report("session.whyidle", "--capture-range", "cudaProfilerApi")
     assert part["gpus"][0]["window"] == later["gpus"][0]["window"] != ctx.report()["gpus"][0]["window"]
     assert part["gpus"][0]["idle_ns"] == later["gpus"][0]["idle_ns"]
+    with open(ctx.path("report.html"), encoding="utf-8") as file:
+        page = json.loads(re.search(r'id="report">(.*?)</script>', file.read(), re.S)[1])
+    assert page["gpus"][0]["window"] == part["gpus"][0]["window"]
     one_line_error(ctx.record(ctx.sim("nvtx_ranges"), "1", options=("-q", "--capture-range", "nvtx:nothing")), 1,
                    "no range of that name")

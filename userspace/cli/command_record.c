@@ -3,6 +3,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/command.h"
@@ -15,7 +16,7 @@
 #include "collect/recorder.h"
 
 struct record_values {
-	const char *output;
+	const char *output, *html;
 	bool quiet, as_root, no_bridge, no_bpf, no_report, json, inject;
 	uint64_t ring_bytes, bridge_ring_bytes, sample_period_ns, min_offcpu_ns;
 	int uprobes, user_stacks;
@@ -119,6 +120,11 @@ static const struct option_spec options[] = {
      .help = "print the report as JSON on standard output, after all that the command wrote there",
      .kind = OPTION_FLAG,
      .offset = FIELD(json)},
+    {.name = "html",
+     .argument = "OUT",
+     .help = "write the report as an HTML file as well, to be opened in a browser",
+     .kind = OPTION_TEXT,
+     .offset = FIELD(html)},
     {.name = "as-root",
      .help = "under sudo, run the command as root instead of as the user who called sudo",
      .kind = OPTION_FLAG,
@@ -250,6 +256,16 @@ static char *options_line(int argc, char **argv, int first)
 	return line;
 }
 
+/* Under sudo the page belongs to whom the session belongs: only its owner can read it. */
+static void give_away(const char *page, const char *session)
+{
+	struct stat owner;
+
+	if (geteuid() == 0 && !stat(session, &owner) && owner.st_uid)
+		(void)!lchown(page, owner.st_uid, owner.st_gid);
+}
+
+/* As text or JSON, and as a page if one is wanted: each keeps as many gaps as it shows. */
 static int report(const struct record_values *values, const char *path, struct error *error)
 {
 	struct session_report_options wanted = {
@@ -259,8 +275,16 @@ static int report(const struct record_values *values, const char *path, struct e
 	    .text = values->json ? NULL : stderr,
 	    .json = values->json ? stdout : NULL,
 	};
+	int err = values->no_report ? 0 : session_report_print(path, &wanted, error);
 
-	return session_report_print(path, &wanted, error);
+	if (err || !values->html)
+		return err;
+	wanted.text = wanted.json = NULL;
+	wanted.html = values->html;
+	err = session_report_print(path, &wanted, error);
+	if (!err)
+		give_away(values->html, path);
+	return err;
 }
 
 /* What remains once the recording has ended: the report, and where the file is. Returns false if it failed.
@@ -270,7 +294,7 @@ static bool conclude(const struct record_values *values, const struct recorder_r
 	struct error error = {0};
 	bool failed = !result->file_complete;
 
-	if (!values->no_report && report(values, result->path, &error)) {
+	if (report(values, result->path, &error)) {
 		command_error(&error);
 		failed = true;
 	}
@@ -306,7 +330,7 @@ static int check(struct record_values *values, struct recorder_options *wanted, 
 		                 "already");
 	if (values->capture_range && values->steps.given)
 		return error_set(error, -EINVAL, "record: --capture-range or --steps, not both");
-	if (values->no_report && (values->capture_range || values->steps.given))
+	if (values->no_report && !values->html && (values->capture_range || values->steps.given))
 		return error_set(
 		    error, -EINVAL,
 		    "record: --capture-range and --steps are of the report: give them to whyidle "

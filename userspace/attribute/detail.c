@@ -36,10 +36,10 @@ static const char *describe_frame(struct analysis *analysis, const struct model 
 
 	snprintf(unnamed, sizeof(unnamed), "0x%" PRIx64, address);
 	module = strrchr(module, '/') ? strrchr(module, '/') + 1 : module;
-	if (!words && !*name && *module && symbol->module_address)
+	if (symbol && !words && !*name && *module && symbol->module_address)
 		return analysis_text(analysis, "%s+0x%" PRIx64, module, symbol->module_address);
 	name = words ? words : *name ? name : unnamed;
-	if (*file && symbol->line)
+	if (symbol && *file && symbol->line)
 		text = analysis_text(analysis, "%s (%s:%" PRIu32 ")", name, file, symbol->line);
 	else if (*file || *module)
 		text = analysis_text(analysis, "%s (%s)", name, *file ? file : module);

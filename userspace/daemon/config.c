@@ -15,7 +15,7 @@ void daemon_config_init(struct daemon_config *config)
 	    .history_bytes = 256ULL << 20,
 	    .history_age_ns = 3600 * SECOND_NS,
 	    .kept_bytes = 1ULL << 30,
-	    .kept_age_ns = 7 * 24 * 3600 * SECOND_NS,
+	    .kept_age_ns = 7ULL * 24 * 3600 * SECOND_NS,
 	    .trigger =
 	        {
 	            .idle_ppm = 500000,

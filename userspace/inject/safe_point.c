@@ -82,8 +82,6 @@ bool safe_point_return(long number, int64_t result, struct safe_return *back)
 		back->restart = PAYLOAD_RESTART_HANDLER;
 		return true;
 	case ERESTARTNOHAND:
-		back->restart = PAYLOAD_RESTART_NEVER;
-		return true;
 	case ERESTART_RESTARTBLOCK: /* what it keeps in the kernel is gone; those that wait know all by
 	                               themselves */
 		back->restart = PAYLOAD_RESTART_NEVER;

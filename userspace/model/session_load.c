@@ -53,8 +53,8 @@ static int load_string(struct loader *loader, const struct record_string *record
 	return id == MODEL_NONE ? -ENOMEM : index_map_put(&loader->strings, record->id, id);
 }
 
-/* Where an info that is a number goes, NULL if it is none. */
-static uint64_t *info_number(struct model *model, const char *key)
+/* Takes an info that is a number; false if it is none. */
+static bool take_number(struct model *model, const char *key, const char *text)
 {
 	const struct {
 		const char *key;
@@ -71,10 +71,12 @@ static uint64_t *info_number(struct model *model, const char *key)
 	};
 
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-		if (!strcmp(key, numbers[i].key))
-			return numbers[i].number;
+		if (strcmp(key, numbers[i].key))
+			continue;
+		*numbers[i].number = strtoull(text, NULL, 10);
+		return true;
 	}
-	return NULL;
+	return false;
 }
 
 static int load_info(struct loader *loader, const struct record_info *record)
@@ -82,11 +84,10 @@ static int load_info(struct loader *loader, const struct record_info *record)
 	struct model *model = loader->model;
 	const char *key = model_string(model, load_string_id(loader, record->key));
 	uint32_t value = load_string_id(loader, record->value);
-	uint64_t *number = info_number(model, key);
 
-	if (number) {
-		*number = strtoull(model_string(model, value), NULL, 10);
-	} else if (!strcmp(key, "command")) {
+	if (take_number(model, key, model_string(model, value)))
+		return 0;
+	if (!strcmp(key, "command")) {
 		model->command = value;
 	} else if (!strcmp(key, "simulated")) {
 		model->simulated = true;

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LONGEST_MANGLED 4096        /* bytes; libstdc++ itself gives up at 1,024 since GCC 9 */
-#define LONGEST_NAME    (64 * 1024) /* substitutions can make a short name expand without end */
-#define LONGEST_KEPT    12          /* template arguments up to this length stay in a short name */
+#define LONGEST_MANGLED 4096                /* bytes; libstdc++ itself gives up at 1,024 since GCC 9 */
+#define LONGEST_NAME    ((size_t)64 * 1024) /* substitutions can make a short name expand without end */
+#define LONGEST_KEPT    12                  /* template arguments up to this length stay in a short name */
 #define ELLIPSIS        "…"
 
 /*

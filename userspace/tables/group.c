@@ -69,7 +69,7 @@ void table_groups_free(struct groups *groups)
 
 void group_measure(struct group *group, struct group_figures *figures)
 {
-	size_t count = group->values.count;
+	size_t count = group->values.count, lower, upper;
 	const uint64_t *value;
 	double squares = 0;
 
@@ -80,8 +80,9 @@ void group_measure(struct group *group, struct group_figures *figures)
 	figures->least = group->values.items[0];
 	figures->most = group->values.items[count - 1];
 	figures->mean = (double)group->total / (double)count;
-	figures->median =
-	    ((double)group->values.items[(count - 1) / 2] + (double)group->values.items[count / 2]) / 2;
+	lower = (count - 1) / 2;
+	upper = count / 2;
+	figures->median = ((double)group->values.items[lower] + (double)group->values.items[upper]) / 2;
 	array_for_each (value, &group->values)
 		squares += ((double)*value - figures->mean) * ((double)*value - figures->mean);
 	figures->deviation = count > 1 ? sqrt(squares / (double)(count - 1)) : 0;

@@ -204,6 +204,34 @@ def test_function_of_a_stripped_binary(ctx):
     assert done.status == 1 and "nowhere" in done.err, done
 
 
+# In a mount namespace of its own: installs debug symbols, $0 with build id $1, and runs the rest.
+WITH_SYMBOLS = """mount -t tmpfs none /usr/lib/debug && mkdir -p "/usr/lib/debug/.build-id/${1%${1#??}}" &&
+    cp "$0" "/usr/lib/debug/.build-id/${1%${1#??}}/${1#??}.debug" && shift && exec "$@"
+"""
+
+
+@limit(60)
+@needs("namespace", "bpf")
+def test_debug_symbols_that_are_installed(ctx):
+    """They are found without an option: while recording where the program sees them, later where the report is made."""
+    if not os.path.isdir("/usr/lib/debug"):
+        raise Skip("there is no /usr/lib/debug to put anything on top of")
+    binary, stripped = ctx.sim("lock_wait"), ctx.path("stripped")
+    assert ctx.run("strip", "-o", stripped, binary).status == 0
+    notes = ctx.run("readelf", "-n", binary).out
+    build_id = re.search("Build ID: ([0-9a-f]+)", notes)[1]
+    installed = "unshare", "--mount", "sh", "-c", WITH_SYMBOLS, binary, build_id
+    check_function(ctx, "record_step", *installed, stripped, "--seconds", "1")
+    done = ctx.record(stripped, "--seconds", "1", options=("-q", "--no-report"),
+                      env={"LD_LIBRARY_PATH": str(ctx.build / "sim" / "lib")})
+    assert done.status == 0, done
+    for command, found in ((), False), (installed, True):
+        done = ctx.run(*command, ctx.whyidle, "report", "--json", ctx.path("session.whyidle"))
+        assert done.status == 0, done
+        cause = next(c for c in json.loads(done.out)["gpus"][0]["causes"] if cause_key(c) == "wait.lock@launcher")
+        assert (cause["detail"].get("function") == "record_step") == found, f"{command}: {cause}"
+
+
 @limit(60)
 @needs("namespace", "bpf")
 def test_function_in_another_mount_namespace(ctx):

@@ -12,6 +12,9 @@ stall is in (or, where the answer is the thread that held the lock, the lines un
 - the finding that is shown to people says that line;
 - of the functions that were sampled in the whole recording 95 % have names, and 95 % of the waits of more than 1 ms a
   stack down to the thread's start.
+
+A distribution's interpreter has no names of its own: unpack its debug symbols (python3.12-dbg, for example) and give the
+folder with `.build-id` as --symbols.
 """
 import ast
 import collections
@@ -166,8 +169,10 @@ def main():
     harness.add_workloads(p, "--only", PLANTED, 4)
     p.add_argument("--option", action="append", default=[], help="option for whyidle record (may repeat)")
     p.add_argument("--keep", action="append", default=[], metavar="NAME", help="keep this one's session (may repeat)")
+    p.add_argument("--symbols", type=pathlib.Path, metavar="DIR", help="debug symbols for whyidle report")
     args = harness.parse(p)
     args.bare = False
+    args.report_options = ["--symbols", args.symbols.resolve()] if args.symbols else []
     scripts, rows, results = harness.find_scripts(args.workloads, args.only), [], []
     budget = harness.Budget(args.budget)
     harness.end_on_sigterm()

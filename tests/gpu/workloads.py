@@ -111,6 +111,7 @@ def one_workload(args, budget, script, result):
     options = harness.window_of(truth)
     # Where another process shares the GPU, this one is judged by the GPU as it sees it.
     options += ["--pid", str(truth["pid"])] if truth.get("peer") else []
+    options += getattr(args, "report_options", [])
     text = harness.run([args.whyidle, "report", session, *options], harness.REPORT_LIMIT_S, folder, "report-text")
     told, result["report"] = harness.report(args.whyidle, folder, options)
     result["report_s"] = told.wall_s

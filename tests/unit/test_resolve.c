@@ -56,7 +56,7 @@ static const char *write_session(const char *build_id, uint64_t module_address)
 }
 
 /* What the frame is called after a search in `folder`, "" if it still has no name. */
-static const char *resolved(const char *build_id, uint64_t address, const char *folder)
+static const char *resolved_by(const char *build_id, uint64_t address, const char *folder, bool whole)
 {
 	static char name[256];
 	struct error error = {0};
@@ -65,13 +65,18 @@ static const char *resolved(const char *build_id, uint64_t address, const char *
 
 	cr_assert_eq(model_load_session(&model, write_session(build_id, address), &error), 0, "%s",
 	             error.text);
-	cr_assert_eq(model_resolve(&model, folder, &functions, &error), 0, "%s", error.text);
+	cr_assert_eq(model_resolve(&model, folder, whole, &functions, &error), 0, "%s", error.text);
 	snprintf(name, sizeof(name), "%s", model_symbol(&model, 100, ADDRESS) ?: "");
 	cr_assert_eq(functions, *name ? 1 : 0);
 	cr_assert_str_eq(model_string(&model, model.stacks.items[0].function), name,
 	                 "the stack is named anew");
 	model_free(&model);
 	return name;
+}
+
+static const char *resolved(const char *build_id, uint64_t address, const char *folder)
+{
+	return resolved_by(build_id, address, folder, true);
 }
 
 static void link_as(const char *folder, const char *format, const char *first, const char *rest)
@@ -106,6 +111,8 @@ Test(resolve, by_build_id)
 	cr_assert_str_eq(resolved(id, exported + 1, folder), "fixture_exported");
 	link_as(other, "%s/%s/%s", id, "debuginfo");
 	cr_assert_str_eq(resolved(id, exported + 1, other), "fixture_exported");
+	cr_assert_str_eq(resolved_by(id, exported + 1, folder, false), "fixture_exported");
+	cr_assert_str_eq(resolved_by(id, exported + 1, UNIT_FIXTURES, false), "", "in none of the layouts");
 	binary_free(binary);
 }
 
@@ -119,7 +126,7 @@ Test(resolve, several_files_of_one_build_id)
 	uint64_t exported = binary_symbol(whole, "fixture_exported");
 
 	cr_assert_str_eq(binary_build_id(whole), binary_build_id(stripped));
-	cr_assert_eq(symbol_folder_open(&folder, UNIT_FIXTURES, NULL), 0);
+	cr_assert_eq(symbol_folder_open(&folder, UNIT_FIXTURES, true, NULL), 0);
 	while ((found = symbol_folder_find(folder, binary_build_id(whole), &at))) {
 		count++;
 		named += binary_function(found, exported) != NULL;
@@ -140,10 +147,10 @@ Test(resolve, build_ids_are_no_paths)
 	struct error error = {0};
 	uint32_t at;
 
-	cr_assert_eq(symbol_folder_open(&folder, "/nowhere", &error), -ENOENT);
+	cr_assert_eq(symbol_folder_open(&folder, "/nowhere", true, &error), -ENOENT);
 	cr_assert(strstr(error.text, "/nowhere"));
-	cr_assert_eq(symbol_folder_open(&folder, "/dev/null", &error), -ENOTDIR);
-	cr_assert_eq(symbol_folder_open(&folder, UNIT_FIXTURES, &error), 0);
+	cr_assert_eq(symbol_folder_open(&folder, "/dev/null", true, &error), -ENOTDIR);
+	cr_assert_eq(symbol_folder_open(&folder, UNIT_FIXTURES, true, &error), 0);
 	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
 		at = 0;
 		cr_assert_null(symbol_folder_find(folder, ids[i], &at), "%s", ids[i]);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "cli/load.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -42,13 +43,18 @@ static void show(void *context, uint64_t done, uint64_t total)
 	fprintf(stderr, " [%-*s] %3.0f %% of %.0f MB", WIDTH, bar, share * 100, total / 1e6);
 }
 
+/* Where distributions put debug symbols. That there are none is no error. */
+static const char installed[] = "/usr/lib/debug";
+
 static int look_for_symbols(struct model *model, const char *folder, struct error *error)
 {
 	uint64_t functions;
-	int err = model_resolve(model, folder, &functions, error);
+	int err = folder ? model_resolve(model, folder, true, &functions, error) : 0;
 
-	if (!err)
+	if (!err && folder)
 		fprintf(stderr, "whyidle: %" PRIu64 " functions found in %s\n", functions, folder);
+	if (!err && model_resolve(model, installed, false, &functions, NULL) == -ENOMEM)
+		err = error_no_memory(error);
 	return err;
 }
 
@@ -62,7 +68,7 @@ int load_model(struct model *model, const char *path, const char *symbols, struc
 
 	if (line.shown)
 		fputs("\r\033[K", stderr);
-	if (!rc && symbols)
+	if (!rc)
 		rc = look_for_symbols(model, symbols, error);
 	return rc;
 }

@@ -327,10 +327,11 @@ int model_name_stacks(struct model *model);
 
 /*
  * Looks for functions and lines that were not known when the session was recorded, by build id, in the files
- * of a folder (symbols/symbol_folder.h), and names the stacks anew. *functions: names that were found.
- * Returns 0 or a negative errno with `error`. After model_finish, before the model is used.
+ * of a folder (symbols/symbol_folder.h, also for `whole`), and names the stacks anew. *functions: names that
+ * were found. Returns 0 or a negative errno with `error`. After model_finish, before the model is used.
  */
-int model_resolve(struct model *model, const char *folder, uint64_t *functions, struct error *error);
+int model_resolve(struct model *model, const char *folder, bool whole, uint64_t *functions,
+                  struct error *error);
 
 /* Function name at one address of a stack, NULL if not known. pid 0: the kernel. */
 const char *model_symbol(const struct model *model, uint32_t pid, uint64_t address);

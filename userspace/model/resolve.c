@@ -35,11 +35,12 @@ static int resolve(struct model *model, struct symbol_folder *folder, struct sym
 	return err;
 }
 
-int model_resolve(struct model *model, const char *folder, uint64_t *functions, struct error *error)
+int model_resolve(struct model *model, const char *folder, bool whole, uint64_t *functions,
+                  struct error *error)
 {
 	struct symbol_folder *files;
 	struct symbol *symbol;
-	int err = symbol_folder_open(&files, folder, error);
+	int err = symbol_folder_open(&files, folder, whole, error);
 
 	*functions = 0;
 	if (err)
@@ -49,7 +50,7 @@ int model_resolve(struct model *model, const char *folder, uint64_t *functions, 
 			err = resolve(model, files, symbol, functions);
 	}
 	symbol_folder_close(files);
-	if (!err)
+	if (!err && *functions)
 		err = model_name_stacks(model);
 	return err == -ENOMEM ? error_no_memory(error) : err;
 }

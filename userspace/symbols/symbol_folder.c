@@ -32,7 +32,7 @@ static const struct {
 
 struct symbol_folder {
 	char *path;
-	bool scanned;
+	bool scanned; /* nothing is left to be looked at but what the layouts name */
 	struct {
 		ARRAY(struct binary *)
 	} binaries;
@@ -41,7 +41,7 @@ struct symbol_folder {
 	} looked_for; /* build ids that were looked for where the layouts have them */
 };
 
-int symbol_folder_open(struct symbol_folder **folder, const char *path, struct error *error)
+int symbol_folder_open(struct symbol_folder **folder, const char *path, bool whole, struct error *error)
 {
 	struct stat info;
 
@@ -51,8 +51,10 @@ int symbol_folder_open(struct symbol_folder **folder, const char *path, struct e
 	if (!S_ISDIR(info.st_mode))
 		return error_set(error, -ENOTDIR, "cannot look for symbols in %s: it is no folder", path);
 	*folder = calloc(1, sizeof(**folder));
-	if (*folder)
+	if (*folder) {
 		(*folder)->path = strdup(path);
+		(*folder)->scanned = !whole;
+	}
 	if (*folder && (*folder)->path)
 		return 0;
 	symbol_folder_close(*folder);

@@ -12,8 +12,11 @@
 
 struct symbol_folder;
 
-/* Returns 0 or a negative errno with `error`: the folder must be there. Free it with symbol_folder_close. */
-int symbol_folder_open(struct symbol_folder **folder, const char *path, struct error *error);
+/*
+ * `whole`: looks at files that no layout names, too. Returns 0 or a negative errno with `error`: the folder
+ * must be there. Free it with symbol_folder_close.
+ */
+int symbol_folder_open(struct symbol_folder **folder, const char *path, bool whole, struct error *error);
 
 /*
  * The next file with this build id: *at is 0 for the first one and counts up. NULL if there are no more. It

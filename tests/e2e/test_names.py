@@ -139,7 +139,8 @@ def test_stacks_of_python_are_complete_and_named(ctx):
 def test_choice_of_user_stacks(ctx):
     """Which records have user stacks is the user's choice."""
     for choice, sampled, offcpu in ("none", False, False), ("samples", True, False), ("offcpu", False, True):
-        done = ctx.record(ctx.sim("lock_wait"), "--seconds", "0.5", options=("-q", "--no-report", "--user-stacks", choice))
+        done = ctx.record(ctx.sim("lock_wait"), "--seconds", "0.5", options=("-q", "--no-report", "--user-stacks", choice,
+                                                                            "--sample-period", "1ms"))
         assert done.status == 0, done
         report = ctx.report()
         dump = ctx.run(ctx.whyidle, "dump", ctx.path("session.whyidle")).out

@@ -108,9 +108,8 @@ struct wire_offcpu {
 };
 
 /* struct wire_sample.flags */
-#define WIRE_SAMPLE_USER (1u << 0) /* the interrupted context was user mode */
-#define WIRE_SAMPLE_FAULT                                                                                    \
-	(1u << 1) /* user mode, where the thread's last page fault was, and there was one just now */
+#define WIRE_SAMPLE_USER  (1u << 0) /* the interrupted context was user mode */
+#define WIRE_SAMPLE_FAULT (1u << 1) /* user mode, on the way back from a page fault (sample.bpf.c) */
 
 /* A cpu-clock sample of a tracked thread. */
 struct wire_sample {

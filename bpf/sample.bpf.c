@@ -29,12 +29,10 @@ int cpu_sampled(struct bpf_perf_event_data *context)
 	bool has_stack;
 	__u64 ip = PT_REGS_IP(&context->regs);
 	bool kernel = kernel_address(ip);
-	__u32 faults;
 
 	if (!thread)
 		return 0;
 	now = bpf_ktime_get_ns();
-	faults = thread_take_faults(thread);
 	thread_name(thread, task, now);
 	if (kernel)
 		kstack = kernel_stack(context);
@@ -50,9 +48,9 @@ int cpu_sampled(struct bpf_perf_event_data *context)
 	record->kstack = kstack;
 	record->has_stack = has_stack;
 	record->flags = kernel ? 0 : WIRE_SAMPLE_USER;
-	if (!kernel && faults && ip - thread->fault_ip <= INSTRUCTION_MOST)
+	record->faults = thread_take_faults(thread);
+	if (!kernel && record->faults && ip - thread->fault_ip <= INSTRUCTION_MOST)
 		record->flags |= WIRE_SAMPLE_FAULT;
-	record->faults = faults;
 	record->pad = 0;
 	record->ip = ip;
 	record_submit(record);

@@ -89,6 +89,7 @@ static void choose(const struct bridge *bridge)
 		/* Whole kinds can be taken back, without a trap for whoever uses CUPTI next (activity.h). */
 		chosen &= ~(1u << CHOOSE_RUNTIME | 1u << CHOOSE_DRIVER);
 		chosen |= 1u << CHOOSE_RUNTIME_ALL | 1u << CHOOSE_DRIVER_ALL;
+		return;
 	}
 	if (!words || !*words)
 		return;

@@ -375,10 +375,9 @@ Test(attribute, a_pageable_copy_is_told_from_a_pinned_one)
 	assert_ns(CAUSE_HOST_USER_CODE, ROLE_LAUNCHER, 2 * MS);
 }
 
-/* One record from the first piece to the last: at 64 GB/s, 64 MiB need 1,048,576 ns of it. */
-Test(attribute, a_copy_that_the_host_feeds_is_busy_for_its_transfer_only)
+/* 64 MiB to the device from memory that is not pinned, in the call from 10 to 21 ms. */
+static void fed_copy(void)
 {
-	const struct device_report *device;
 	struct gpu_op *op;
 
 	timeline_call(&line, main_thread, "cudaMemcpyAsync", 10 * MS, 21 * MS, 900);
@@ -387,6 +386,14 @@ Test(attribute, a_copy_that_the_host_feeds_is_busy_for_its_transfer_only)
 	op->copy_kind = 1;
 	op->source_kind = 1;
 	op->bytes = 64 << 20;
+}
+
+/* One record from the first piece to the last: at 64 GB/s, 64 MiB need 1,048,576 ns of it. */
+Test(attribute, a_copy_that_the_host_feeds_is_busy_for_its_transfer_only)
+{
+	const struct device_report *device;
+
+	fed_copy();
 	device = timeline_analyse(&line);
 	assert_ns(CAUSE_HOST_PAGEABLE_COPY, ROLE_LAUNCHER, 11 * MS - 1048576);
 	cr_assert_eq(device->idle_ns, 11 * MS - 1048576);
@@ -398,12 +405,7 @@ Test(attribute, a_pinned_copy_tells_how_fast_the_link_is)
 	const struct device_report *device;
 	struct gpu_op *op;
 
-	timeline_call(&line, main_thread, "cudaMemcpyAsync", 10 * MS, 21 * MS, 900);
-	op = timeline_op(&line, MAIN, 10 * MS + 20 * US, 21 * MS, 900);
-	op->kind = OP_MEMCPY;
-	op->copy_kind = 1;
-	op->source_kind = 1;
-	op->bytes = 64 << 20;
+	fed_copy();
 	timeline_call(&line, main_thread, "cudaMemcpyAsync", 21 * MS, 21 * MS + 2 * US, 901);
 	op = timeline_op(&line, MAIN, 21 * MS, 21 * MS + 131072, 901);
 	op->kind = OP_MEMCPY;
@@ -420,12 +422,7 @@ Test(attribute, what_runs_while_a_copy_is_fed_is_busy)
 	const struct device_report *device;
 	struct gpu_op *op;
 
-	timeline_call(&line, main_thread, "cudaMemcpyAsync", 10 * MS, 21 * MS, 900);
-	op = timeline_op(&line, MAIN, 10 * MS + 20 * US, 21 * MS, 900);
-	op->kind = OP_MEMCPY;
-	op->copy_kind = 1;
-	op->source_kind = 1;
-	op->bytes = 64 << 20;
+	fed_copy();
 	op = timeline_op(&line, MAIN, 12 * MS, 15 * MS, 0);
 	op->stream = 9;
 	device = timeline_analyse(&line);

@@ -29,8 +29,10 @@ struct bpf_source_callers {
 	void *context;
 };
 
-/* What users get who ask for nothing else: 100 samples a second of each CPU. More cost a program without
- * slack more than 2 % (docs/results.md, a12). */
+/*
+ * What users get who ask for nothing else: 100 samples a second of each CPU. More cost a program without
+ * slack more than 2 % (docs/results.md, a12).
+ */
 #define BPF_SOURCE_SAMPLE_PERIOD_NS 10000000
 
 struct bpf_source_options {

@@ -153,8 +153,7 @@ enum op_kind {
 
 struct gpu_op {
 	uint64_t start_ns, end_ns; /* end >= start */
-	uint64_t
-	    fed_ns; /* first part of its time, in which the device mostly waits for the host (fed_copies.h) */
+	uint64_t fed_ns;  /* first part, in which the device mostly waits for the host (fed_copies.h) */
 	uint32_t process; /* index, MODEL_NONE */
 	uint32_t context, stream;
 	uint32_t correlation;

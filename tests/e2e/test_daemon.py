@@ -18,12 +18,12 @@ EXAMPLES = ROOT / "docs/production"
 
 
 class Daemon:
-    def __init__(self, ctx, *options):
+    def __init__(self, ctx, *options, prefix=()):
         self.ctx, self.log = ctx, ctx.path("daemon.log")
         self.control = ctx.path("control")
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
-                [ctx.whyidle, "daemon", "--listen", "127.0.0.1:0", "--control", self.control, "--history",
+                [*prefix, ctx.whyidle, "daemon", "--listen", "127.0.0.1:0", "--control", self.control, "--history",
                  ctx.path("history"), "--log", "json", *options],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         count = len(self.events("started"))

@@ -134,6 +134,7 @@ struct wire_stack_cost {
 /* struct wire_stack.flags */
 #define WIRE_STACK_CUT        (1u << 0) /* the stack goes on behind what was copied */
 #define WIRE_STACK_PYTHON_CUT (1u << 1) /* there are more Python frames than were followed */
+#define WIRE_STACK_COLLECTING (1u << 2) /* the thread is within Python's garbage collection */
 
 /* In wire_python_frame.code, whose lower bits are free: native code called the interpreter with this frame.
  */
@@ -165,9 +166,10 @@ struct wire_stack {
 #define WIRE_PYTHON_OBJECTS (1u << 1) /* each frame has a call of the interpreter of its own (until 3.10) */
 #define WIRE_PYTHON_ENTRY   (1u << 2) /* frame_mark: not 0 where native code called the interpreter (3.11) */
 #define WIRE_PYTHON_OWNER                                                                                    \
-	(1u << 3)                   /* frame_mark: WIRE_PYTHON_OWNER_NATIVE or more: no function (3.12 on)   \
-	                             */
-#define WIRE_PYTHON_INDEX (1u << 4) /* positions are indices of 4 bytes */
+	(1u << 3) /* frame_mark: WIRE_PYTHON_OWNER_NATIVE or more: no function (3.12 on)                     \
+	           */
+#define WIRE_PYTHON_INDEX        (1u << 4) /* positions are indices of 4 bytes */
+#define WIRE_PYTHON_RUNTIME_LOCK (1u << 5) /* `holder` is an offset in the runtime (until 3.11) */
 
 #define WIRE_PYTHON_FRAME_BYTES  128
 #define WIRE_PYTHON_OWNER_NATIVE 3 /* FRAME_OWNED_BY_CSTACK, FRAME_OWNED_BY_INTERPRETER */
@@ -217,6 +219,12 @@ struct wire_python {
 	__u32 frame_previous, frame_code, frame_position, frame_mark;
 	__u32 flags;       /* WIRE_PYTHON_* */
 	__u32 frame_bytes; /* how much of a frame holds all its fields, each taken as one of 8 bytes */
+	/* In an interpreter: an int that is not 0 during a collection; 0: not known. */
+	__u32 collecting;
+	__u32 holder; /* in it or in the runtime: the thread that has the interpreter lock, or had it last */
+	__u32 thread_interpreter;
+	__u32 pad;
+	__u64 collector; /* kept by the programs: the thread that collects, while one is known to */
 };
 
 /* Names a thread that other records refer to (tracked or not); sent once per name. */
@@ -301,7 +309,7 @@ _Static_assert(sizeof(struct wire_sample) == 56, "wire_sample");
 _Static_assert(sizeof(struct wire_stack) == 72, "wire_stack");
 _Static_assert(sizeof(struct wire_python_frame) == 16, "wire_python_frame");
 _Static_assert(sizeof(struct wire_file) == 1048, "wire_file");
-_Static_assert(sizeof(struct wire_python) == 56, "wire_python");
+_Static_assert(sizeof(struct wire_python) == 80, "wire_python");
 _Static_assert(sizeof(struct wire_task) == 40, "wire_task");
 _Static_assert(sizeof(struct wire_fork) == 56, "wire_fork");
 _Static_assert(sizeof(struct wire_exec) == 432, "wire_exec");

@@ -33,6 +33,7 @@ static __always_inline void python_inherit(__u32 parent, __u32 child)
 	if (!python)
 		return;
 	copy = *python;
+	copy.collector = 0;
 	bpf_map_update_elem(&python_processes, &child, &copy, BPF_ANY);
 }
 

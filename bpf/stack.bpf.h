@@ -200,6 +200,34 @@ static __always_inline bool python_frame(struct stack_slot *slot, const struct w
 	return true;
 }
 
+/*
+ * Whether the thread with this state collects garbage: somebody does, and it has the interpreter lock. A
+ * finaliser within the collection may give the lock up and let another thread have it: so who is seen first
+ * with both is the one until the collection is over.
+ */
+static __always_inline bool python_collects(struct wire_python *python, __u64 state)
+{
+	__u64 interpreter, holder;
+	__s32 collecting = 0;
+
+	if (!python->collecting || !read_word(state + python->thread_interpreter, &interpreter) ||
+	    !interpreter)
+		return false;
+	bpf_probe_read_user(&collecting, sizeof(collecting), (void *)(interpreter + python->collecting));
+	if (!collecting) {
+		python->collector = 0;
+		return false;
+	}
+	if (!read_word((python->flags & WIRE_PYTHON_RUNTIME_LOCK ? python->runtime : interpreter) +
+	                   python->holder,
+	               &holder) ||
+	    holder != state)
+		return false;
+	if (!python->collector)
+		python->collector = state;
+	return python->collector == state;
+}
+
 /* Follows the frames of the interpreter, innermost first. */
 static __always_inline void python_frames(struct stack_slot *slot, struct thread_state *thread,
                                           struct task_struct *task)
@@ -211,7 +239,11 @@ static __always_inline void python_frames(struct stack_slot *slot, struct thread
 	if (!python)
 		return;
 	state = python_thread(thread, python, thread_pointer(task));
-	if (!state || !read_word(state + python->thread_frame, &at))
+	if (!state)
+		return;
+	if (python_collects(python, state))
+		slot->record.flags |= WIRE_STACK_COLLECTING;
+	if (!read_word(state + python->thread_frame, &at))
 		return;
 	if (python->flags & WIRE_PYTHON_CFRAME && !read_word(at + python->cframe_current, &at))
 		return;

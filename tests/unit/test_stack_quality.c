@@ -142,3 +142,27 @@ Test(stack_quality, of_a_session)
 	cr_assert_eq(report.cost.lost, 2);
 	model_free(&model);
 }
+
+/* A stack is one of a collection by the interpreter's word, or by a name, or not at all. */
+Test(stack_quality, collections)
+{
+	struct model model = {0};
+
+	path = fixture_path("session");
+	cr_assert_eq(session_writer_open(&writer, path, &failure), 0, "%s", failure.text);
+	put_symbol(0x1000, "compute", "/usr/bin/python3.11");
+	put_symbol(0x2000, "gc_collect_main", "/usr/bin/python3.11");
+	put_stack(1, 1, 0);
+	put_stack(2, 1, RECORD_STACK_COLLECTING);
+	put_stack(3, 2, RECORD_STACK_CUT);
+	put_stack(4, 2, RECORD_STACK_COLLECTING | RECORD_STACK_CUT);
+	cr_assert_eq(session_writer_close(writer, &failure), 0, "%s", failure.text);
+
+	cr_assert_eq(model_load_session(&model, path, &failure), 0, "%s", failure.text);
+	cr_assert_eq(model.stacks.count, 4);
+	for (uint32_t i = 0; i < 4; i++) {
+		cr_assert_eq(model.stacks.items[i].collecting, i > 0, "stack %u", i + 1);
+		cr_assert_eq(model.stacks.items[i].cut, i > 1, "stack %u", i + 1);
+	}
+	model_free(&model);
+}

@@ -286,7 +286,7 @@ static int build(struct builder *builder, const uint64_t *native, size_t count)
 	return err ?: add_python(builder, true);
 }
 
-static int write_stack(struct builder *builder, bool complete, uint32_t *id)
+static int write_stack(struct builder *builder, uint32_t flags, uint32_t *id)
 {
 	struct user_stacks *stacks = builder->stacks;
 	size_t bytes = builder->count * sizeof(builder->frames[0]);
@@ -295,9 +295,9 @@ static int write_stack(struct builder *builder, bool complete, uint32_t *id)
 	    .kind = RECORD_STACK_USER,
 	    .pid = builder->pid,
 	    .count = builder->count,
-	    .flags = complete ? 0 : RECORD_STACK_CUT,
+	    .flags = flags,
 	};
-	uint64_t key = hash_bytes(builder->frames, bytes) ^ hash_mix(builder->pid) ^ !complete;
+	uint64_t key = hash_bytes(builder->frames, bytes) ^ hash_mix(builder->pid) ^ flags;
 
 	if (index_map_get(&stacks->ids, key, id))
 		return 0;
@@ -307,6 +307,13 @@ static int write_stack(struct builder *builder, bool complete, uint32_t *id)
 	record.id = *id;
 	return session_writer_put_tail(stacks->writer, &record, sizeof(record), builder->frames, bytes,
 	                               builder->error);
+}
+
+static uint32_t stack_flags(const struct wire_stack *wire, bool complete)
+{
+	uint32_t flags = complete && !(wire->flags & WIRE_STACK_PYTHON_CUT) ? 0 : RECORD_STACK_CUT;
+
+	return wire->flags & WIRE_STACK_COLLECTING ? flags | RECORD_STACK_COLLECTING : flags;
 }
 
 static int keep_pending(struct user_stacks *stacks, uint32_t tid, uint64_t time_ns, uint32_t id,
@@ -375,7 +382,7 @@ int user_stacks_add(struct user_stacks *stacks, const struct wire_stack *wire, s
 	stacks->incomplete += !complete;
 	err = build(&builder, native, count);
 	if (!err)
-		err = write_stack(&builder, complete && !(wire->flags & WIRE_STACK_PYTHON_CUT), &id);
+		err = write_stack(&builder, stack_flags(wire, complete), &id);
 	return err ? err : keep_pending(stacks, wire->tid, wire->time_ns, id, error);
 }
 

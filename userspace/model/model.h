@@ -196,10 +196,12 @@ struct stack {
 	uint32_t pid;
 	uint32_t first, count; /* range of model.frames */
 	bool cut;              /* the outermost frames are missing */
+	/* A user stack within Python's garbage collection: by the record, or (set by model_finish) its names.
+	 */
+	bool collecting;
 	/* What a user stack is about, string ids, 0 not known; set by model_finish (model/stack_names.c). */
 	uint32_t python;   /* "train.py:12 step": the innermost line of the program's own Python code */
 	uint32_t function; /* the innermost native function that is not of the C library or the interpreter */
-	bool collecting;   /* a user stack within Python's garbage collection */
 };
 
 struct symbol {

@@ -402,7 +402,8 @@ static int load_stack(struct loader *loader, const struct record_stack *record)
 	                        .pid = record->kind == RECORD_STACK_KERNEL ? 0 : record->pid,
 	                        .first = model->frames.count,
 	                        .count = record->count,
-	                        .cut = record->flags & RECORD_STACK_CUT};
+	                        .cut = record->flags & RECORD_STACK_CUT,
+	                        .collecting = record->flags & RECORD_STACK_COLLECTING};
 	for (uint32_t i = 0; i < record->count; i++) {
 		uint64_t *frame = array_add(&model->frames);
 

@@ -75,8 +75,8 @@ static uint32_t function_text(struct model *model, struct index_map *known, uint
 	return id;
 }
 
-/* Functions of CPython that collect garbage, by the versions that have them. Stripped interpreters name none.
- */
+/* Functions of CPython that collect garbage, by the versions that have them. Stripped interpreters name none,
+ * nor did recordings say so by themselves before RECORD_STACK_COLLECTING. */
 static bool is_collection(const char *name)
 {
 	static const char *const names[] = {
@@ -134,7 +134,7 @@ static int name_stack(struct model *model, struct index_map *known, struct stack
 		stack->python = python_text(model, known, python);
 	if (native)
 		stack->function = function_text(model, known, native->name);
-	stack->collecting = is_collecting(model, stack);
+	stack->collecting = stack->collecting || is_collecting(model, stack);
 	return stack->python == MODEL_NONE || stack->function == MODEL_NONE ? -ENOMEM : 0;
 }
 

@@ -159,7 +159,9 @@ struct record_sample {
 #define RECORD_STACK_KERNEL 1
 #define RECORD_STACK_USER   2
 
-#define RECORD_STACK_CUT (1u << 0) /* the outermost frames are missing */
+#define RECORD_STACK_CUT        (1u << 0) /* the outermost frames are missing */
+#define RECORD_STACK_COLLECTING (1u << 1) /* within Python's garbage collection, by the interpreter's word   \
+	                                   */
 
 /*
  * A frame with this bit set, and the highest one not, is no address: it is a function of an interpreter,
@@ -172,10 +174,10 @@ struct record_sample {
 struct record_stack {
 	struct record_header header;
 	uint32_t id;   /* dense, from 1 */
-	uint32_t kind; /* RECORD_STACK_* */
+	uint32_t kind; /* RECORD_STACK_KERNEL, RECORD_STACK_USER */
 	uint32_t pid;  /* address space of a user stack, 0 for the kernel */
 	uint32_t count;
-	uint32_t flags; /* RECORD_STACK_CUT */
+	uint32_t flags; /* RECORD_STACK_* */
 	uint32_t pad;
 };
 

@@ -7,6 +7,7 @@ LIBRARIES is the folder with libcudart.so.13, KIND one of the functions stall_* 
 the function of the stall.
 """
 import ctypes
+import gc
 import inspect
 import json
 import os
@@ -48,6 +49,7 @@ class Helper:
         self.go = threading.Semaphore(0)
         self.reader, self.writer = os.pipe()
         self.deliver = self.lock.release
+        self.heap = []
         threading.Thread(target=self.work, name="helper", daemon=True).start()
 
     def work(self):
@@ -78,6 +80,57 @@ def stall_compute(_helper):
         sum(range(500))  # the stall
 
 
+def prepare_collect(helper):
+    """Objects that a collection takes STALL_S to look at. None comes by itself from here on."""
+    heap = helper.heap
+    gc.disable()
+    spent = 0
+    while spent < STALL_S * 1e9:
+        heap.append([[i] for i in range(2000)])
+        begin = time.thread_time_ns()
+        gc.collect()
+        spent = time.thread_time_ns() - begin
+
+
+def stall_collect(_helper):
+    gc.collect()  # the stall
+
+
+class Lingering:
+    """A finaliser that gives the interpreter lock up: the collection goes on, and others compute meanwhile."""
+
+    def __init__(self, helper):
+        self.me, self.helper = self, helper
+
+    def __del__(self):
+        self.helper.deliver()
+        time.sleep(STALL_S * 1.5)
+
+
+def collect_lingering(helper):
+    while True:
+        helper.go.acquire()
+        Lingering(helper)
+        gc.collect()
+        helper.collected.release()
+
+
+def prepare_beside(helper):
+    gc.disable()
+    helper.begun, helper.collected = threading.Semaphore(0), threading.Semaphore(0)
+    helper.deliver = helper.begun.release
+    helper.go = threading.Semaphore(0)  # that of `work` stays as it is
+    threading.Thread(target=collect_lingering, args=(helper,), daemon=True).start()
+
+
+def stall_beside(helper):
+    """Computes while another thread is within a collection."""
+    helper.go.release()
+    helper.begun.acquire()
+    stall_compute(helper)  # the stall
+    helper.collected.acquire()
+
+
 def place_of(function):
     lines, first = inspect.getsourcelines(function)
     offset = next(i for i, line in enumerate(lines) if "# the stall" in line)
@@ -89,6 +142,7 @@ def main():
     libraries, kind, seconds, truth = sys.argv[1:]
     stall = globals()[f"stall_{kind}"]
     step, helper = Step(libraries), Helper()
+    globals().get(f"prepare_{kind}", lambda _helper: None)(helper)
     end = time.monotonic() + float(seconds)
     steps = 0
     while time.monotonic() < end:

@@ -32,6 +32,7 @@ import workloads
 
 RATE_LIMIT = 0.02
 SETTLE_S, RATE_S, PAUSE_S = 3, 4, 1
+LOOKS, LOOK_PAUSE_S = 12, 0.05
 CUPTI_KEEPS = 2
 CUPTI_NAMES = {"threads": ("whyidle",), "descriptors": [f"/dev/nvidia{i}" for i in range(16)]}
 LEFT_BEHIND = re.compile(r"memfd:whyidle-bridge|libcupti|libnvperf|libpcsampling|\[uprobes\]")
@@ -114,25 +115,39 @@ def read_names(folder, read):
     return found
 
 
-def state(pid):
-    """What has to be as before."""
+def look(pid):
+    """What has to be as before, now."""
     threads = read_names(f"/proc/{pid}/task", lambda path: pathlib.Path(path, "comm").read_text().strip())
     descriptors = read_names(f"/proc/{pid}/fd", os.readlink)
     lines = pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines()
     names = [fields[5] for fields in (line.split(None, 5) for line in lines) if len(fields) == 6]
-    return {"threads": threads, "descriptors": {fd: name for fd, name in descriptors.items() if "/proc/" not in name},
-            "mappings": sorted({name for name in names if not LEFT_BEHIND.search(name)}),
+    return {"threads": set(threads.items()),
+            "descriptors": {one for one in descriptors.items() if "/proc/" not in one[1]},
+            "mappings": {name for name in names if not LEFT_BEHIND.search(name)},
             "anonymous": sum(len(line.split(None, 5)) == 5 for line in lines)}
+
+
+def state(pid):
+    """Of several looks, "always" what was there each time and "ever" what was there once: a program that works opens and
+    closes things of its own (a loader passes descriptors of tensors from its workers)."""
+    looks = []
+    for _ in range(LOOKS):
+        looks.append(look(pid))
+        time.sleep(LOOK_PAUSE_S)  # so that what the program has for a moment is not there each time
+    kinds = "threads", "descriptors", "mappings"
+    return {"always": {what: set.intersection(*(one[what] for one in looks)) for what in kinds},
+            "ever": {what: set.union(*(one[what] for one in looks)) for what in kinds},
+            "anonymous": looks[-1]["anonymous"]}
 
 
 def differences(before, now):
     """Short texts; anonymous memory is the allocators' and not compared."""
     texts = []
     for what in "threads", "descriptors":
-        gone, new = before[what].items() - now[what].items(), now[what].items() - before[what].items()
+        gone, new = before["always"][what] - now["ever"][what], now["always"][what] - before["ever"][what]
         if gone or len(new) > CUPTI_KEEPS or any(name not in CUPTI_NAMES[what] for _, name in new):
             texts.append(f"{what}: {len(gone)} gone, {len(new)} new {sorted(map(str, new))[:2]}")
-    new = set(now["mappings"]) - set(before["mappings"])
+    new = now["always"]["mappings"] - before["ever"]["mappings"]
     if new:
         texts.append(f"mappings: new {sorted(new)[:3]}")
     return texts

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Processes that run already, or come later: found, recorded and left as they were."""
 import collections
+import json
 import os
 import pathlib
 import re
@@ -149,6 +150,26 @@ def test_timeline_inferred_from_calls(ctx):
     assert idle_share(gpu) >= truth / 2, f"idle {idle_share(gpu):.1%}, the device says {truth:.1%}"
     assert gpu["idle_ns"] <= idle * 1.01, f"more idle time is claimed ({gpu['idle_ns']}) than there was ({idle})"
     return f"idle {idle_share(gpu):.1%}, the device says {truth:.1%}"
+
+
+@needs("bpf")
+def test_inferred_where_waits_show_little(ctx):
+    """Loops that wait a step late, or launch slowly: against the device's own account of the same run."""
+    told = []
+    for shape in ("behind", "drained", "bound", "rare"):
+        truth_file = ctx.path(f"{shape}.json")
+        done = ctx.record(ctx.sim("wait_shapes"), shape, "--seconds", "2", "--truth", truth_file,
+                          options=(*QUIET, "--no-bridge", "--uprobes", "always"))
+        assert done.status == 0, done
+        truth = json.loads(pathlib.Path(truth_file).read_text())
+        report = ctx.report()
+        gpu, = report["gpus"]
+        assert report["source"]["gpu_timeline"] == "inferred", report["source"]
+        real, share = truth["idle_ns"] / (truth["end_ns"] - truth["start_ns"]), idle_share(gpu)
+        told.append(f"{shape} {share:.1%}, the device says {real:.1%}")
+        # Late returns on a busy machine make idle time look shorter; none may be made up (2 points: another window).
+        assert real / 2 - 0.02 <= share <= real + 0.02, told[-1]
+    return "; ".join(told)
 
 
 @needs("bpf")

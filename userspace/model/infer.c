@@ -6,10 +6,11 @@
  * Every submission becomes an operation that starts a moment after the call and ends when it is known to be
  * over: when a synchronisation that covers it returned (of its stream, of an event recorded behind it, of the
  * device), or a copy to the host that waits for itself. One that nothing ever waited for lasts until the
- * process or the recording ends. So the GPU is idle in the result only where that is certain of these
- * processes: after such a return and before the next submission. It may have been idle for longer.
+ * process or the recording ends. So the GPU is idle in the result where that is certain of these processes:
+ * after such a return and before the next submission. It may have been idle for longer; where the same work
+ * is known to take less time, operations end earlier (infer_length.c), and that idle time is an estimate.
  */
-#include "model/model.h"
+#include "model/infer.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -29,7 +30,7 @@ struct moment {
 };
 
 struct inferred_op {
-	uint32_t op; /* index in `ops` of the run */
+	uint32_t op; /* index in `work.ops` of the run */
 	uint64_t submit_ns;
 	uint32_t after_queue; /* it waits for the first `after_count` operations of that one, MODEL_NONE */
 	size_t after_count;
@@ -59,9 +60,7 @@ struct inference {
 	struct {
 		ARRAY(struct recorded_event)
 	} events;
-	struct {
-		ARRAY(struct gpu_op)
-	} ops;
+	struct inferred_work work;
 	struct index_map queue_by_handle, event_by_handle;
 };
 
@@ -125,18 +124,47 @@ static uint32_t queue_of(struct inference *run, uint64_t handle)
 }
 
 /* The first `count` operations of a queue, and what they waited for, were over at `time_ns`. */
-static void cover(struct inference *run, uint32_t index, size_t count, uint64_t time_ns, int depth)
+static int cover(struct inference *run, uint32_t index, size_t count, uint64_t time_ns, int depth)
 {
 	struct queue *queue = &run->queues.items[index];
+	int rc = 0;
 
-	for (; queue->done < count; queue->done++) {
+	for (; !rc && queue->done < count; queue->done++) {
 		const struct inferred_op *item = &queue->items[queue->done];
-		struct gpu_op *op = &run->ops.items[item->op];
+		struct gpu_op *op = &run->work.ops.items[item->op];
+		uint32_t *covered = array_add(&run->work.covered);
 
+		if (!covered)
+			return -ENOMEM;
+		*covered = item->op;
 		op->end_ns = later(op->start_ns, time_ns);
 		if (item->after_queue != MODEL_NONE && depth < CHAIN_DEPTH)
-			cover(run, item->after_queue, item->after_count, time_ns, depth + 1);
+			rc = cover(run, item->after_queue, item->after_count, time_ns, depth + 1);
 	}
+	return rc;
+}
+
+static int compare_index(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Makes a wait of what was covered since there were `first` operations in the list. */
+static int note_wait(struct inference *run, const struct call *call, size_t first)
+{
+	struct inferred_work *work = &run->work;
+	struct waited_work *wait;
+
+	if (work->covered.count == first)
+		return 0;
+	wait = array_add(&work->waits);
+	if (!wait)
+		return -ENOMEM;
+	*wait = (struct waited_work){first, work->covered.count - first, call->enter_ns, call->exit_ns};
+	qsort_items(work->covered.items + first, wait->count, sizeof(uint32_t), compare_index);
+	return 0;
 }
 
 /* Operations that were submitted before a call began. */
@@ -152,15 +180,15 @@ static size_t submitted_before(const struct queue *queue, uint64_t time_ns)
 static int submit(struct inference *run, const struct moment *moment, const struct call *call)
 {
 	uint32_t index = queue_of(run, call->arguments & CALL_HAS_STREAM ? call->stream : DEFAULT_QUEUE);
-	struct gpu_op *op = index == MODEL_NONE ? NULL : array_add(&run->ops);
+	struct gpu_op *op = index == MODEL_NONE ? NULL : array_add(&run->work.ops);
 	struct inferred_op *item = op ? array_add(&run->queues.items[index]) : NULL;
 	struct queue *queue;
 
 	if (!item)
 		return -ENOMEM;
 	queue = &run->queues.items[index];
-	*item =
-	    (struct inferred_op){run->ops.count - 1, call->enter_ns, queue->after_queue, queue->after_count};
+	*item = (struct inferred_op){run->work.ops.count - 1, call->enter_ns, queue->after_queue,
+	                             queue->after_count};
 	queue->after_queue = MODEL_NONE;
 	*op = (struct gpu_op){
 	    .start_ns = call->enter_ns + SUBMIT_NS,
@@ -223,32 +251,54 @@ static int note_event(struct inference *run, const struct call *call)
 	return 0;
 }
 
-static void synchronise(struct inference *run, const struct call *call)
+static int synchronise(struct inference *run, const struct call *call)
 {
 	const char *name = model_string(run->model, call->function);
 	uint32_t known;
+	int rc = 0;
 
 	if (strstr(name, "EventSynchronize")) {
 		if (call->arguments & CALL_HAS_OBJECT &&
 		    index_map_get(&run->event_by_handle, call->object, &known)) {
 			const struct recorded_event *event = &run->events.items[known];
 
-			cover(run, event->queue,
-			      earlier(event->count,
-			              submitted_before(&run->queues.items[event->queue], call->enter_ns)),
-			      call->exit_ns, 0);
+			rc = cover(run, event->queue,
+			           earlier(event->count, submitted_before(&run->queues.items[event->queue],
+			                                                  call->enter_ns)),
+			           call->exit_ns, 0);
 		}
-		return;
+		return rc;
 	}
 	if (strstr(name, "StreamSynchronize")) {
 		if (call->arguments & CALL_HAS_STREAM &&
 		    index_map_get(&run->queue_by_handle, call->stream, &known))
-			cover(run, known, submitted_before(&run->queues.items[known], call->enter_ns),
-			      call->exit_ns, 0);
-		return;
+			rc = cover(run, known, submitted_before(&run->queues.items[known], call->enter_ns),
+			           call->exit_ns, 0);
+		return rc;
 	}
-	for (uint32_t i = 0; i < run->queues.count; i++)
-		cover(run, i, submitted_before(&run->queues.items[i], call->enter_ns), call->exit_ns, 0);
+	for (uint32_t i = 0; !rc && i < run->queues.count; i++)
+		rc = cover(run, i, submitted_before(&run->queues.items[i], call->enter_ns), call->exit_ns, 0);
+	return rc;
+}
+
+static int follow_call(struct inference *run, const struct moment *moment, const struct call *call)
+{
+	size_t covered = run->work.covered.count;
+	int rc;
+
+	if (call->class == CUDA_EVENT)
+		return note_event(run, call);
+	if (call->class == CUDA_SYNC) {
+		rc = synchronise(run, call);
+	} else {
+		rc = submit(run, moment, call);
+		if (!rc && waits_for_itself(run->model, call)) {
+			uint32_t queue = run->work.ops.items[run->work.ops.count - 1].stream;
+
+			rc = cover(run, queue, run->queues.items[queue].count, call->exit_ns, 0);
+		}
+	}
+	return rc ? rc : note_wait(run, call, covered);
 }
 
 static int follow(struct inference *run)
@@ -257,21 +307,9 @@ static int follow(struct inference *run)
 	int rc = 0;
 
 	array_for_each (moment, &run->moments) {
-		const struct call *call = call_of(run, moment);
-
-		if (call->class == CUDA_SYNC)
-			synchronise(run, call);
-		else if (call->class == CUDA_EVENT)
-			rc = note_event(run, call);
-		else
-			rc = submit(run, moment, call);
+		rc = follow_call(run, moment, call_of(run, moment));
 		if (rc)
 			return rc;
-		if (waits_for_itself(run->model, call)) {
-			uint32_t queue = run->ops.items[run->ops.count - 1].stream;
-
-			cover(run, queue, run->queues.items[queue].count, call->exit_ns, 0);
-		}
 	}
 	return 0;
 }
@@ -292,38 +330,89 @@ static struct device *device_for(struct model *model)
 	return device;
 }
 
+static int compare_span(const void *a, const void *b)
+{
+	const struct span *x = a, *y = b;
+
+	return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
+}
+
+/* Time in which none of the operations runs, from the first to the last; UINT64_MAX: no memory. */
+static uint64_t idle_between(const struct inference *run)
+{
+	struct {
+		ARRAY(struct span)
+	} spans = {0};
+	uint64_t idle = 0, over;
+	const struct gpu_op *op;
+	struct span *span;
+
+	array_for_each (op, &run->work.ops) {
+		span = array_add(&spans);
+		if (!span) {
+			array_free(&spans);
+			return UINT64_MAX;
+		}
+		*span = (struct span){op->start_ns, op->end_ns};
+	}
+	array_sort(&spans, compare_span);
+	over = spans.count ? spans.items[0].start_ns : 0;
+	array_for_each (span, &spans) {
+		idle += span->start_ns > over ? span->start_ns - over : 0;
+		over = later(over, span->end_ns);
+	}
+	array_free(&spans);
+	return idle;
+}
+
+/* Says whose timeline it is, and how much of its idle time is certain. */
+static int say_inferred(struct inference *run, uint64_t certain, uint64_t idle)
+{
+	struct model *model = run->model;
+	uint32_t *line = array_add(&model->degraded);
+	char text[400];
+	int length;
+
+	if (!line || certain == UINT64_MAX || idle == UINT64_MAX)
+		return -ENOMEM;
+	length = snprintf(
+	    text, sizeof(text),
+	    "the GPU timeline of process %u is inferred from its CUDA calls, all of which are taken to be "
+	    "for one GPU: of its idle time %.3f s are certain, from the return of a synchronisation to the "
+	    "next submission, and %.3f s estimated from how long the same work took elsewhere",
+	    model->processes.items[run->process].pid, certain / 1e9, (later(idle, certain) - certain) / 1e9);
+	*line = model_add_string(model, text, length);
+	return *line == MODEL_NONE ? -ENOMEM : 0;
+}
+
 static int put_ops(struct inference *run)
 {
 	struct model *model = run->model;
 	const struct process *process = &model->processes.items[run->process];
-	uint64_t horizon = earlier(process->end_ns, model->end_ns ? model->end_ns : UINT64_MAX);
+	uint64_t horizon = earlier(process->end_ns, model->end_ns ? model->end_ns : UINT64_MAX), certain;
 	struct device *device = device_for(model);
-	char text[300];
-	uint32_t *line;
-	int length;
+	struct gpu_op *op, *put;
+	int rc;
 
-	for (size_t i = 0; device && i < run->ops.count; i++) {
-		struct gpu_op *op = array_add(&device->ops);
-
-		if (!op)
-			return -ENOMEM;
-		*op = run->ops.items[i];
-		op->order = device->ops.count;
+	if (!device)
+		return -ENOMEM;
+	array_for_each (op, &run->work.ops) {
 		if (op->end_ns == UINT64_MAX)
 			op->end_ns = later(op->start_ns, horizon);
 	}
-	line = device ? array_add(&model->degraded) : NULL;
-	if (!line)
-		return -ENOMEM;
+	certain = idle_between(run);
+	rc = infer_lengths(model, &run->work);
+	if (!rc)
+		rc = say_inferred(run, certain, idle_between(run));
+	array_for_each (op, &run->work.ops) {
+		put = rc ? NULL : array_add(&device->ops);
+		if (!put)
+			return -ENOMEM;
+		*put = *op;
+		put->order = device->ops.count;
+	}
 	device->inferred = model->inferred = model->has_timeline = true;
-	length = snprintf(
-	    text, sizeof(text),
-	    "the GPU timeline of process %u is inferred from its CUDA calls, all of which are taken to be "
-	    "for one GPU: only idle time that is certain counts, from the return of a synchronisation to "
-	    "the next submission",
-	    process->pid);
-	*line = model_add_string(model, text, length);
-	return *line == MODEL_NONE ? -ENOMEM : 0;
+	return 0;
 }
 
 static void free_run(struct inference *run)
@@ -334,7 +423,9 @@ static void free_run(struct inference *run)
 		array_free(queue);
 	array_free(&run->queues);
 	array_free(&run->events);
-	array_free(&run->ops);
+	array_free(&run->work.ops);
+	array_free(&run->work.covered);
+	array_free(&run->work.waits);
 	array_free(&run->moments);
 	index_map_free(&run->queue_by_handle);
 	index_map_free(&run->event_by_handle);
@@ -364,7 +455,7 @@ int model_infer(struct model *model)
 		rc = list_moments(&run);
 		if (!rc && run.moments.count && !has_operations(model, i)) {
 			rc = follow(&run);
-			if (!rc && run.ops.count)
+			if (!rc && run.work.ops.count)
 				rc = put_ops(&run);
 		}
 		free_run(&run);

@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * How long work took that was over long before somebody looked. A loop that runs a step ahead waits for the
+ * step before, which ended at an unknown time; a loop that launches slowly keeps its GPU idle between
+ * launches, and the wait at its end does not show that.
+ *
+ * A wait bounds all work that it covers: that took no longer than from its first submission, or from the wait
+ * before if that was held up (the GPU was busy until then), to the return. So the same work takes no longer
+ * than the least of the bounds of all its kind. "The same" is told by the functions that were launched, and
+ * how often each: a shape. Two shapes are the same work at different length if one, taken so many times that
+ * it has every launch of the other, has few more launches (SPARE_LAUNCHES): ten steps that were launched in
+ * one go bound one step by a tenth. Copies that are not in the other shape count from their submission on.
+ *
+ * That is an estimate, as a function can take longer with other arguments. It is held against what is known
+ * from below: while a wait was held up, the GPU was busy. Where one in ten of a shape's waits shows more than
+ * the bound, that is taken instead.
+ *
+ * Within the bound nothing is known. Operations of a wait follow one another, each after its submission and
+ * all of one length, such that together they take the bound; after a wait that was held up the last one goes
+ * on until its return.
+ */
+#include "model/infer.h"
+
+#include <errno.h>
+#include <math.h>
+
+#include "base/hash.h"
+#include "base/number.h"
+
+#define HELD_UP_NS     50000 /* a call that waits for nothing takes less, with probes at both ends */
+#define SPARE_LAUNCHES 1.25
+#define MAX_SHAPES     512 /* that others are compared with */
+#define MIN_GAIN       0.98
+#define BISECTIONS     24
+
+struct kind_count {
+	uint32_t kind, count;
+};
+
+/* Work of a wait, without its times. */
+struct shape {
+	uint32_t first, count; /* range of `counts`, by kind */
+	uint32_t launches;
+	uint64_t bound_ns; /* of its own waits alone */
+	struct {
+		ARRAY(uint64_t)
+	} busy; /* known from below, one for each wait */
+	uint64_t busy_ns;
+	double whole_ns, launches_ns; /* bound from all shapes, of all its work and without its copies */
+};
+
+struct learning {
+	const struct model *model;
+	struct inferred_work *work;
+	struct index_map kind_of, shape_of;
+	struct {
+		ARRAY(bool)
+	} kinds; /* launches, others are copies and the like */
+	struct {
+		ARRAY(struct kind_count)
+	} counts;
+	struct {
+		ARRAY(struct shape)
+	} shapes;
+	struct {
+		ARRAY(uint32_t)
+	} shape_of_wait, scratch;
+};
+
+static struct gpu_op *op_of(const struct learning *run, const struct waited_work *wait, size_t number)
+{
+	return &run->work->ops.items[run->work->covered.items[wait->first + number]];
+}
+
+static bool is_launch(const struct gpu_op *op)
+{
+	return op->kind == OP_KERNEL || op->kind == OP_GRAPH;
+}
+
+/* MODEL_NONE: no memory. */
+static uint32_t kind_of(struct learning *run, const struct gpu_op *op)
+{
+	const struct call *call = &run->model->threads.items[op->launch_thread].calls.items[op->launch_call];
+	uint64_t about[2] = {call->function, call->arguments & CALL_HAS_OBJECT ? call->object : 0};
+	uint64_t key = hash_bytes(about, sizeof(about));
+	uint32_t kind;
+	bool *launch;
+
+	if (index_map_get(&run->kind_of, key, &kind))
+		return kind;
+	launch = array_add(&run->kinds);
+	if (!launch || index_map_put(&run->kind_of, key, run->kinds.count - 1))
+		return MODEL_NONE;
+	*launch = is_launch(op);
+	return run->kinds.count - 1;
+}
+
+static int compare_kind(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Adds the counts of the sorted kinds in `scratch`. */
+static int add_counts(struct learning *run)
+{
+	struct kind_count *last = NULL;
+	const uint32_t *kind;
+
+	array_for_each (kind, &run->scratch) {
+		if (!last || last->kind != *kind) {
+			last = array_add(&run->counts);
+			if (!last)
+				return -ENOMEM;
+			last->kind = *kind;
+		}
+		last->count++;
+	}
+	return 0;
+}
+
+static int list_kinds(struct learning *run, const struct waited_work *wait)
+{
+	run->scratch.count = 0;
+	for (size_t i = 0; i < wait->count; i++) {
+		uint32_t kind = kind_of(run, op_of(run, wait, i)), *slot = array_add(&run->scratch);
+
+		if (kind == MODEL_NONE || !slot)
+			return -ENOMEM;
+		*slot = kind;
+	}
+	array_sort(&run->scratch, compare_kind);
+	return 0;
+}
+
+/* Index of the shape of a wait's work, MODEL_NONE: no memory. */
+static uint32_t find_shape(struct learning *run, const struct waited_work *wait)
+{
+	uint32_t first = run->counts.count, found;
+	struct shape *shape;
+	uint64_t key;
+
+	if (list_kinds(run, wait) || add_counts(run))
+		return MODEL_NONE;
+	key = hash_bytes(run->counts.items + first, (run->counts.count - first) * sizeof(struct kind_count));
+	if (index_map_get(&run->shape_of, key, &found)) {
+		run->counts.count = first;
+		return found;
+	}
+	shape = array_add(&run->shapes);
+	if (!shape || index_map_put(&run->shape_of, key, run->shapes.count - 1))
+		return MODEL_NONE;
+	shape->first = first;
+	shape->count = run->counts.count - first;
+	shape->bound_ns = UINT64_MAX;
+	for (uint32_t i = first; i < run->counts.count; i++)
+		shape->launches +=
+		    run->kinds.items[run->counts.items[i].kind] ? run->counts.items[i].count : 0;
+	return run->shapes.count - 1;
+}
+
+static bool held_up(const struct waited_work *wait)
+{
+	return wait->until_ns - wait->entered_ns >= HELD_UP_NS;
+}
+
+static bool one_stream(const struct learning *run, const struct waited_work *a, const struct waited_work *b)
+{
+	uint32_t stream = op_of(run, a, 0)->stream;
+
+	for (size_t i = 0; i < a->count; i++) {
+		if (op_of(run, a, i)->stream != stream)
+			return false;
+	}
+	for (size_t i = 0; i < b->count; i++) {
+		if (op_of(run, b, i)->stream != stream)
+			return false;
+	}
+	return true;
+}
+
+/* From when on the work of a wait can have run. */
+static uint64_t begin_of(const struct learning *run, size_t number)
+{
+	const struct waited_work *wait = &run->work->waits.items[number], *before = wait - 1;
+	uint64_t begin = op_of(run, wait, 0)->launch_ns;
+
+	if (number && held_up(before) && one_stream(run, before, wait))
+		begin = later(begin, before->until_ns);
+	return earlier(begin, wait->until_ns);
+}
+
+static int learn_wait(struct learning *run, size_t number)
+{
+	const struct waited_work *wait = &run->work->waits.items[number];
+	uint32_t index = find_shape(run, wait), *slot = array_add(&run->shape_of_wait);
+	uint64_t *busy, since = wait->entered_ns;
+	struct shape *shape;
+
+	if (index == MODEL_NONE || !slot)
+		return -ENOMEM;
+	*slot = index;
+	shape = &run->shapes.items[index];
+	shape->bound_ns = earlier(shape->bound_ns, wait->until_ns - begin_of(run, number));
+	busy = array_add(&shape->busy);
+	if (!busy)
+		return -ENOMEM;
+	if (number)
+		since = later(since, wait[-1].until_ns);
+	*busy = held_up(wait) && wait->until_ns > since ? wait->until_ns - since : 0;
+	return 0;
+}
+
+/*
+ * How many times `other` has to be taken to have every launch of `shape`; 0 if it is not the same work.
+ * *copies: it then has its copies, too.
+ */
+static double times_of(const struct learning *run, const struct shape *shape, const struct shape *other,
+                       bool *copies)
+{
+	const struct kind_count *all = run->counts.items, *one = all + shape->first,
+	                        *end = one + shape->count;
+	const struct kind_count *of = all + other->first, *of_end = of + other->count;
+	double times = 0, for_copies = 0;
+
+	for (; one < end; one++) {
+		while (of < of_end && of->kind < one->kind)
+			of++;
+		if (of == of_end || of->kind != one->kind) {
+			if (run->kinds.items[one->kind])
+				return 0;
+			for_copies = INFINITY;
+		} else if (run->kinds.items[one->kind]) {
+			times = fmax(times, (double)one->count / of->count);
+		} else {
+			for_copies = fmax(for_copies, (double)one->count / of->count);
+		}
+	}
+	*copies = for_copies <= times * (1 + 1e-9);
+	return times * other->launches <= SPARE_LAUNCHES * shape->launches ? times : 0;
+}
+
+/* Of a shape without launches nothing is known but what its own waits show: copies have any size. */
+static void bound_shape(const struct learning *run, struct shape *shape)
+{
+	shape->whole_ns = shape->launches_ns = INFINITY;
+	for (size_t i = 0; shape->launches && i < run->shapes.count && i < MAX_SHAPES; i++) {
+		const struct shape *other = &run->shapes.items[i];
+		bool copies = false;
+		double times = times_of(run, shape, other, &copies), bound = times * other->bound_ns;
+
+		if (times <= 0)
+			continue;
+		shape->launches_ns = fmin(shape->launches_ns, bound);
+		if (copies)
+			shape->whole_ns = fmin(shape->whole_ns, bound);
+	}
+	shape->launches_ns = fmax(shape->launches_ns, shape->busy_ns);
+	shape->whole_ns = fmax(shape->whole_ns, shape->busy_ns);
+}
+
+static void bound_shapes(struct learning *run)
+{
+	struct shape *shape;
+
+	array_for_each (shape, &run->shapes) {
+		array_sort(&shape->busy, compare_unsigned);
+		shape->busy_ns = shape->busy.items[(shape->busy.count - 1) * 9 / 10];
+		shape->bound_ns = later(shape->bound_ns, shape->busy_ns);
+	}
+	array_for_each (shape, &run->shapes)
+		bound_shape(run, shape);
+}
+
+/* How long the work of a wait took at most. */
+static double bound_of_wait(const struct learning *run, size_t number)
+{
+	const struct waited_work *wait = &run->work->waits.items[number];
+	const struct shape *shape = &run->shapes.items[run->shape_of_wait.items[number]];
+	double with_copies = shape->launches_ns;
+
+	for (size_t i = 0; i < wait->count; i++) {
+		const struct gpu_op *op = op_of(run, wait, i);
+
+		if (!is_launch(op))
+			with_copies += wait->until_ns - op->launch_ns;
+	}
+	return fmin(shape->whole_ns, with_copies);
+}
+
+/* Operations one after another, each of `length`. Returns their time together; `keep`: as the operations'. */
+static double place(struct learning *run, const struct waited_work *wait, uint64_t begin, double length,
+                    bool keep)
+{
+	double busy = 0, time = begin;
+
+	for (size_t i = 0; i < wait->count; i++) {
+		struct gpu_op *op = op_of(run, wait, i);
+		double start = fmin(fmax(op->start_ns, time), wait->until_ns);
+
+		time = i + 1 == wait->count && held_up(wait) ? wait->until_ns
+		                                             : fmin(start + length, wait->until_ns);
+		busy += time - start;
+		if (keep) {
+			op->start_ns = later(op->start_ns, (uint64_t)start);
+			op->end_ns = later(op->start_ns, (uint64_t)time);
+		}
+	}
+	return busy;
+}
+
+static void shorten(struct learning *run, size_t number)
+{
+	const struct waited_work *wait = &run->work->waits.items[number];
+	uint64_t begin = begin_of(run, number);
+	double bound = bound_of_wait(run, number), low = 0, high = bound;
+
+	begin = earlier(later(begin, op_of(run, wait, 0)->start_ns), wait->until_ns);
+	if (bound >= MIN_GAIN * (wait->until_ns - begin))
+		return;
+	for (int i = 0; i < BISECTIONS; i++) {
+		double length = (low + high) / 2;
+
+		if (place(run, wait, begin, length, false) < bound)
+			low = length;
+		else
+			high = length;
+	}
+	place(run, wait, begin, high, true);
+}
+
+static void free_learning(struct learning *run)
+{
+	struct shape *shape;
+
+	array_for_each (shape, &run->shapes)
+		array_free(&shape->busy);
+	array_free(&run->shapes);
+	array_free(&run->kinds);
+	array_free(&run->counts);
+	array_free(&run->shape_of_wait);
+	array_free(&run->scratch);
+	index_map_free(&run->kind_of);
+	index_map_free(&run->shape_of);
+}
+
+int infer_lengths(const struct model *model, struct inferred_work *work)
+{
+	struct learning run = {.model = model, .work = work};
+	int rc = 0;
+
+	for (size_t i = 0; !rc && i < work->waits.count; i++)
+		rc = learn_wait(&run, i);
+	if (!rc)
+		bound_shapes(&run);
+	for (size_t i = 0; !rc && i < work->waits.count; i++)
+		shorten(&run, i);
+	free_learning(&run);
+	return rc;
+}

@@ -158,7 +158,7 @@ def test_inferred_where_waits_show_little(ctx):
     told = []
     for shape in ("behind", "drained", "bound", "rare"):
         truth_file = ctx.path(f"{shape}.json")
-        done = ctx.record(ctx.sim("wait_shapes"), shape, "--seconds", "2", "--truth", truth_file,
+        done = ctx.record(ctx.sim("wait_shapes"), shape, "--seconds", "1.2", "--truth", truth_file,
                           options=(*QUIET, "--no-bridge", "--uprobes", "always"))
         assert done.status == 0, done
         truth = json.loads(pathlib.Path(truth_file).read_text())

@@ -7,10 +7,13 @@
 Each round records a program twice, with CUPTI and with probes on its CUDA calls alone, in an order that alternates; the
 reports are asked for exactly the measured phase. The shares of idle time may differ by at most 5 points, and in a1 and a4
 the cause with most idle time has to be the same. Nothing is passed on one recording alone: each must say by itself which
-timeline it has, and have seen work. The two are different runs: the steps per second of both are in the table, and CUPTI's
+timeline it has, and have seen work. "certain + estimated" are the seconds of idle time that the inferred
+report says so of; they are of the whole recording, start-up included, and so more than "idle inferred" of the phase. The two
+are different runs: the steps per second of both are in the table, and CUPTI's
 own spread can be had from more rounds.
 """
 import json
+import re
 import statistics
 import sys
 
@@ -20,13 +23,20 @@ MODES = {"cupti": (), "inferred": ("--no-bridge", "--uprobes", "always")}
 POINTS = 0.05
 SAME_CAUSE = ("a1", "a4")
 HEAD = ("program", "verdict", "idle CUPTI", "idle inferred", "points", "busy ms CUPTI", "busy ms inferred", "top CUPTI",
-        "top inferred", "steps/s CUPTI → inferred", "lost")
+        "top inferred", "certain + estimated", "steps/s CUPTI → inferred", "lost")
+CERTAIN = re.compile(r"idle time ([\d.]+) s are certain.* ([\d.]+) s estimated")
 
 
 def top_of(gpu):
     """What the largest cause is; time that the scheduler took differs from run to run, as in the e2e tests."""
     causes = [c for c in gpu["causes"] if not c["code"].startswith("sched.")]
     return f"{causes[0]['code']}@{causes[0]['role']}" if causes else "nothing"
+
+
+def certain_text(document):
+    """'1.2 + 3.4 s': what the report says of idle time that is certain and of what is estimated, of all processes."""
+    said = [found.groups() for found in map(CERTAIN.search, document.get("degraded", [])) if found]
+    return " + ".join(f"{sum(map(float, column)):.2f}" for column in zip(*said)) + " s" if said else "-"
 
 
 def figures(mode, truth, document):
@@ -40,7 +50,7 @@ def figures(mode, truth, document):
     # Of the same phase, whatever the report's window became: an inferred timeline has no say outside of it.
     wall = truth["end_ns"] - truth["start_ns"]
     return {"idle": gpu["idle_ns"] / wall, "busy_ms": gpu["busy_ns"] / 1e6, "top": top_of(gpu),
-            "rate": truth["steps_per_s"], "lost": harness.lost_text(document)}
+            "rate": truth["steps_per_s"], "lost": harness.lost_text(document), "certain": certain_text(document)}
 
 
 def record_one(args, budget, name, script, mode, number):
@@ -80,7 +90,7 @@ def row_of(name, verdict, rounds):
     tops = [", ".join(sorted({r[mode]["top"] for r in rounds})) for mode in MODES]
     lost = sorted({r[mode]["lost"] for r in rounds for mode in MODES})
     return [name, harness.short(verdict), *both("idle", "{:.1%}".format), f"{(idle[1] - idle[0]) * 100:+.1f}",
-            *both("busy_ms", "{:.0f}".format), *tops, " → ".join(both("rate", "{:.1f}".format)), "; ".join(lost)]
+            *both("busy_ms", "{:.0f}".format), *tops, ", ".join(r["inferred"]["certain"] for r in rounds), " → ".join(both("rate", "{:.1f}".format)), "; ".join(lost)]
 
 
 def one_program(args, budget, name, script, result):

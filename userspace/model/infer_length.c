@@ -12,8 +12,9 @@
  * one go bound one step by a tenth. Copies that are not in the other shape count from their submission on.
  *
  * That is an estimate, as a function can take longer with other arguments. It is held against what is known
- * from below: while a wait was held up, the GPU was busy. Where one in ten of a shape's waits shows more than
- * the bound, that is taken instead.
+ * from below: while a wait was held up, the GPU was busy. Where one in ten of a shape's waits shows clearly
+ * more than the bound, the work is not always of one length, and the most that any wait has shown is taken
+ * instead (a wait that returned late, for want of a CPU, is one in many).
  *
  * Within the bound nothing is known. Operations of a wait follow one another, each after its submission and
  * all of one length, such that together they take the bound; after a wait that was held up the last one goes
@@ -32,6 +33,7 @@
 #define MAX_SHAPES     512 /* that others are compared with */
 #define MIN_GAIN       0.98
 #define BISECTIONS     24
+#define CLEARLY_MORE   1.1
 
 struct kind_count {
 	uint32_t kind, count;
@@ -44,9 +46,9 @@ struct shape {
 	uint64_t bound_ns; /* of its own waits alone */
 	struct {
 		ARRAY(uint64_t)
-	} busy; /* known from below, one for each wait */
-	uint64_t busy_ns;
-	double whole_ns, launches_ns; /* bound from all shapes, of all its work and without its copies */
+	} busy;                         /* known from below, one for each wait */
+	uint64_t busy_ns, most_busy_ns; /* of nine in ten of these, of all */
+	double whole_ns, launches_ns;   /* bound from all shapes, of all its work and without its copies */
 };
 
 struct learning {
@@ -241,6 +243,12 @@ static double times_of(const struct learning *run, const struct shape *shape, co
 	return times * other->launches <= SPARE_LAUNCHES * shape->launches ? times : 0;
 }
 
+/* A bound, or what the shape's own waits show where that is more. */
+static double at_least_busy(const struct shape *shape, double bound)
+{
+	return shape->busy_ns > bound * CLEARLY_MORE ? shape->most_busy_ns : fmax(bound, shape->busy_ns);
+}
+
 /* Of a shape without launches nothing is known but what its own waits show: copies have any size. */
 static void bound_shape(const struct learning *run, struct shape *shape)
 {
@@ -256,8 +264,8 @@ static void bound_shape(const struct learning *run, struct shape *shape)
 		if (copies)
 			shape->whole_ns = fmin(shape->whole_ns, bound);
 	}
-	shape->launches_ns = fmax(shape->launches_ns, shape->busy_ns);
-	shape->whole_ns = fmax(shape->whole_ns, shape->busy_ns);
+	shape->launches_ns = at_least_busy(shape, shape->launches_ns);
+	shape->whole_ns = at_least_busy(shape, shape->whole_ns);
 }
 
 static void bound_shapes(struct learning *run)
@@ -267,7 +275,8 @@ static void bound_shapes(struct learning *run)
 	array_for_each (shape, &run->shapes) {
 		array_sort(&shape->busy, compare_unsigned);
 		shape->busy_ns = shape->busy.items[(shape->busy.count - 1) * 9 / 10];
-		shape->bound_ns = later(shape->bound_ns, shape->busy_ns);
+		shape->most_busy_ns = shape->busy.items[shape->busy.count - 1];
+		shape->bound_ns = (uint64_t)at_least_busy(shape, (double)shape->bound_ns);
 	}
 	array_for_each (shape, &run->shapes)
 		bound_shape(run, shape);

@@ -4,15 +4,17 @@
  *
  *	wait_shapes SHAPE [--seconds N] [--truth FILE]
  *
- *	behind   a copy and a step every 15 ms, then a wait for the step before, which was over long ago
- *	drained  a step launched slowly, so that the GPU idles between launches too, a copy back and a wait
- *for it, then 8 ms of the host's own bound    a step ahead of a GPU that is always busy rare     launched
- *ahead without a wait, but for one after every 20 steps and 8 ms of the host's own
+ * "behind": a copy and a step every 15 ms, then a wait for the step before, which was over long ago.
+ * "drained": a step launched slowly, so that the GPU idles between launches too, a copy back and a wait for
+ * it, then 8 ms of the host's own.
+ * "bound": a step ahead of a GPU that is always busy.
+ * "rare": launched ahead without a wait, but for one after every 20 steps and 8 ms of the host's own.
  *
  * All launch ten steps in one go and wait for them, and the same for one step, as a program does that
- *measures how long a step takes: at first, and again after every 64 steps, as probes may not be set in time
- *for the first.
+ * measures how long a step takes: at first, and again after every 64 steps, as probes may not be set in time
+ * for the first.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -142,7 +144,10 @@ int main(int argc, char **argv)
 
 	for (size_t i = 0; argc > 1 && i < sizeof(shapes) / sizeof(shapes[0]); i++)
 		step = strcmp(argv[1], shapes[i].name) ? step : shapes[i].step;
-	check(step != NULL, "SHAPE");
+	if (!step) {
+		fprintf(stderr, "wait_shapes: give a shape\n");
+		return 2;
+	}
 	argv[1] = argv[0];
 	workload_begin(&program.workload, argc - 1, argv + 1, "none", "none");
 	workload_name_self(&program.workload, program.workload.name, "launcher");

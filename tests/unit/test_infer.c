@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The timeline that is inferred from CUDA calls: what waits show, and how long work is taken to last. */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "timeline.h"
+
+#define STEP (10 * MS)
+#define LATE (20 * US) /* a wait for what is over long since: its whole length */
+
+static struct timeline timeline;
+static uint32_t thread;
+static uint64_t now;
+
+static void begin(void)
+{
+	timeline_begin(&timeline);
+	thread = timeline_process(&timeline, 100, 0, "train");
+	now = 5 * MS;
+}
+
+static void end(void)
+{
+	timeline_end(&timeline);
+}
+
+TestSuite(infer, .init = begin, .fini = end);
+
+/* A probed call of the thread at `now`, which goes on to its return. object 0: not known. */
+static void call(const char *function, uint64_t length, uint64_t object)
+{
+	struct thread *owner = &timeline.model.threads.items[thread];
+	struct call *added, *before;
+
+	timeline_call(&timeline, thread, function, now, now + length, 0);
+	added = &owner->calls.items[owner->calls.count - 1];
+	/* A session has each name once, and names are told apart by their ids. */
+	array_for_each (before, &owner->calls) {
+		if (!strcmp(model_string(&timeline.model, before->function), function)) {
+			added->function = before->function;
+			break;
+		}
+	}
+	added->probed = true;
+	added->arguments = CALL_HAS_STREAM | (object ? CALL_HAS_OBJECT : 0);
+	added->stream = 7;
+	added->object = object;
+	now += length;
+}
+
+static void launch(uint64_t function)
+{
+	call("cudaLaunchKernel", 5 * US, function);
+}
+
+static void wait_for(uint64_t length)
+{
+	call("cudaStreamSynchronize", length, 0);
+}
+
+/* `count` steps of one launch each, which are waited for when the next step begins. */
+static void late_steps(int count, uint64_t function)
+{
+	for (int i = 0; i < count; i++) {
+		uint64_t start = now;
+
+		launch(function);
+		now = start + STEP;
+		wait_for(LATE);
+	}
+}
+
+static double idle_share(void)
+{
+	const struct device_report *device;
+
+	device = timeline_analyse(&timeline);
+	cr_assert(timeline.model.inferred && timeline.model.devices.items[0].inferred);
+	return (double)device->idle_ns / (device->window_end_ns - device->window_start_ns);
+}
+
+static bool said(const char *words)
+{
+	const uint32_t *line;
+
+	array_for_each (line, &timeline.model.degraded) {
+		if (strstr(model_string(&timeline.model, *line), words))
+			return true;
+	}
+	return false;
+}
+
+Test(infer, idle_from_a_return_to_the_next_launch)
+{
+	for (int i = 0; i < 10; i++) {
+		launch(1);
+		wait_for(4 * MS);
+		now += 6 * MS - 5 * US;
+	}
+	cr_assert_float_eq(idle_share(), 54.0 / 94, 0.01);
+	cr_assert(said("0.054 s are certain") && said("0.000 s estimated"));
+}
+
+Test(infer, late_waits_alone_show_nothing)
+{
+	late_steps(20, 1);
+	cr_assert_lt(idle_share(), 0.01);
+	cr_assert(said("0.000 s estimated"));
+}
+
+Test(infer, a_wait_at_once_for_the_same_work_bounds_late_ones)
+{
+	launch(1);
+	wait_for(2 * MS);
+	late_steps(20, 1);
+	cr_assert_float_eq(idle_share(), 152.0 / 194, 0.01);
+	cr_assert(said("0.000 s are certain") && said("0.152 s estimated"));
+}
+
+Test(infer, other_work_bounds_nothing)
+{
+	launch(2);
+	wait_for(2 * MS);
+	late_steps(20, 1);
+	cr_assert_lt(idle_share(), 0.01);
+}
+
+Test(infer, ten_steps_in_one_go_bound_one_by_a_tenth)
+{
+	for (int i = 0; i < 10; i++)
+		launch(1);
+	wait_for(20 * MS);
+	late_steps(20, 1);
+	cr_assert_float_eq(idle_share(), 160.0 / 220, 0.03);
+}
+
+/* Half as many launches more are not the same work. */
+Test(infer, work_with_much_more_in_it_bounds_nothing)
+{
+	launch(1);
+	launch(2);
+	wait_for(2 * MS);
+	late_steps(20, 1);
+	cr_assert_lt(idle_share(), 0.01);
+}
+
+Test(infer, copies_that_were_not_measured_last_to_their_wait)
+{
+	launch(1);
+	wait_for(2 * MS);
+	for (int i = 0; i < 20; i++) {
+		uint64_t start = now;
+
+		call("cudaMemcpyAsync", 5 * US, 1);
+		launch(1);
+		now = start + STEP;
+		wait_for(LATE);
+	}
+	cr_assert_lt(idle_share(), 0.02);
+}
+
+/* The first wait saw the function with little to do; the others that were held up show that it takes longer.
+ */
+Test(infer, held_up_waits_that_show_more_take_the_estimate_back)
+{
+	launch(1);
+	wait_for(1 * MS);
+	for (int i = 0; i < 10; i++) {
+		late_steps(2, 1);
+		launch(1);
+		wait_for(i % 2 ? 9 * MS : 5 * MS);
+	}
+	/* 9 ms, the most that was seen, and not 1: of 250 ms in steps that were seen late 20 are left. */
+	cr_assert_lt(idle_share(), 0.1);
+}
+
+/* One wait in ten that returns late (no CPU) is no such evidence. */
+Test(infer, a_single_late_return_does_not)
+{
+	for (int i = 0; i < 20; i++) {
+		late_steps(2, 1);
+		launch(1);
+		wait_for(i == 7 ? 9 * MS : 2 * MS);
+	}
+	cr_assert_gt(idle_share(), 0.6);
+}

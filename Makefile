@@ -34,6 +34,7 @@ include tests/inject/inject.mk
 include tests/e2e/e2e.mk
 include tests/proof/proof.mk
 include tests/golden/golden.mk
+include tests/mutants/mutants.mk
 include tests/fuzz/fuzz.mk
 include tests/bench/bench.mk
 include tests/lint.mk
@@ -49,7 +50,7 @@ help:
 	@echo 'make clean      remove $(BUILD)'
 	@echo
 	@echo 'parts of make test:  $(TEST_SUITES)'
-	@echo 'others:              sim golden format fuzz bench-session bpf-bench veristat'
+	@echo 'others:              sim golden mutants format fuzz bench-session bpf-bench veristat'
 	@echo 'variables:           V=1 CC=clang STATIC=1 BUILD=folder PREFIX=folder DESTDIR=folder'
 
 deps:

@@ -56,7 +56,7 @@ gpu-scripts-test:
 	$(Q)python3 tests/gpu/test_scripts.py
 
 # Every suite runs, also after one has failed; the last line sums them up.
-TEST_SUITES := unit sim-test bridge-test bpf-test e2e gpu-scripts-test check-abi check-vmlinux fuzz-smoke fuzz-readers
+TEST_SUITES := unit mutants-check sim-test bridge-test bpf-test e2e gpu-scripts-test check-abi check-vmlinux fuzz-smoke fuzz-readers
 
 test:
 	$(Q)./.ci/deps

@@ -6,41 +6,9 @@
 #include <linux/futex.h>
 #include <string.h>
 
-#include "timeline.h"
+#include "gap_fixture.h"
 
-#define MAIN   100
-#define WORKER 200
-
-static struct timeline line;
-static uint32_t main_thread;
-
-static void setup(void)
-{
-	timeline_begin(&line);
-	main_thread = timeline_process(&line, MAIN, 0, "main");
-	/* Busy in [0, 10 ms], launched long before; the kernel that ends the gap is launched at 19.995 ms. */
-	timeline_kernel(&line, main_thread, 0, 1 * MS, 10 * MS);
-}
-
-static void teardown(void)
-{
-	timeline_end(&line);
-}
-
-TestSuite(attribute, .init = setup, .fini = teardown);
-
-static void end_gap(void)
-{
-	timeline_kernel(&line, main_thread, 20 * MS - 5 * US, 20 * MS, 21 * MS);
-}
-
-#define assert_ns(code, role, expected)                                                                      \
-	cr_assert_eq(timeline_ns(&line, code, role), expected, "%s@%s is %lu, not %lu",                      \
-	             cause_code_name(code), cause_role_name(role), timeline_ns(&line, code, role),           \
-	             (uint64_t)(expected))
-
-/* What is left of the 10 ms gap when the usual launch latency is taken off. */
-#define HOST_PART (10 * MS - 5 * US)
+TestSuite(attribute, .init = gap_setup, .fini = gap_teardown);
 
 Test(attribute, running_launcher_is_user_code)
 {
@@ -149,10 +117,7 @@ Test(attribute, each_holder_of_a_lock_gets_its_own_time)
 
 static void wait_for_lock(uint32_t thread, uint64_t out, uint64_t wake, uint32_t holder)
 {
-	struct offcpu *wait = timeline_futex(&line, thread, out, wake, wake, holder, 0x2000);
-
-	wait->args[1] = FUTEX_WAIT | FUTEX_PRIVATE_FLAG;
-	wait->args[2] = 2;
+	wait_for_lock_at(thread, out, wake, holder, 0x2000);
 }
 
 /* One wait of the launcher, in which the lock goes from hand to hand before it comes to it. */

@@ -44,21 +44,30 @@ uint32_t timeline_process(struct timeline *timeline, uint32_t pid, uint32_t pare
 	return timeline_thread(timeline, pid, pid, comm);
 }
 
-/* A kernel stack of one named frame above what every stack has. */
-static uint32_t add_stack(struct timeline *timeline, const char *function)
+static void add_frame(struct timeline *timeline, const char *name, size_t length)
 {
 	struct model *model = &timeline->model;
-	const char *names[] = {"__schedule", function, "do_syscall_64"};
+	uint64_t *frame = array_add(&model->frames);
+
+	*frame = timeline->next_address++;
+	model_add_symbol(model,
+	                 &(struct symbol){.address = *frame, .name = model_add_string(model, name, length)});
+	model->stacks.items[model->stacks.count - 1].count++;
+}
+
+/* A kernel stack of the named frames, innermost first, between those that every stack has. */
+static uint32_t add_stack(struct timeline *timeline, const char *functions)
+{
+	struct model *model = &timeline->model;
 	struct stack *stack = array_add(&model->stacks);
 
-	*stack = (struct stack){.kind = RECORD_STACK_KERNEL, .first = model->frames.count, .count = 3};
-	for (int i = 0; i < 3; i++) {
-		uint64_t *frame = array_add(&model->frames);
-
-		*frame = timeline->next_address++;
-		model_add_symbol(model,
-		                 &(struct symbol){.address = *frame, .name = add_string(timeline, names[i])});
+	*stack = (struct stack){.kind = RECORD_STACK_KERNEL, .first = model->frames.count};
+	add_frame(timeline, "__schedule", strlen("__schedule"));
+	for (size_t length; *functions; functions += length + (functions[length] == '<')) {
+		length = strcspn(functions, "<");
+		add_frame(timeline, functions, length);
 	}
+	add_frame(timeline, "do_syscall_64", strlen("do_syscall_64"));
 	return model->stacks.count - 1;
 }
 

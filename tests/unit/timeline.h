@@ -23,7 +23,10 @@ void timeline_end(struct timeline *timeline); /* frees everything */
 uint32_t timeline_process(struct timeline *timeline, uint32_t pid, uint32_t parent_pid, const char *comm);
 uint32_t timeline_thread(struct timeline *timeline, uint32_t pid, uint32_t tid, const char *comm);
 
-/* Waits, by the functions of the two kernel stacks. waker MODEL_NONE: an interrupt on the idle task. */
+/*
+ * Waits, by the functions of the two kernel stacks ("inner<outer" for several). waker MODEL_NONE: an
+ * interrupt on the idle task.
+ */
 struct offcpu *timeline_blocked(struct timeline *timeline, uint32_t thread, uint64_t out, uint64_t wake,
                                 uint64_t in, const char *blocked_in, uint32_t waker, const char *woken_by);
 struct offcpu *timeline_futex(struct timeline *timeline, uint32_t thread, uint64_t out, uint64_t wake,

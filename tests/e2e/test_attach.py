@@ -12,10 +12,10 @@ import subprocess
 import time
 
 from harness import Skip, end_process, limit, needs, wait_until
+from target_state import LIBRARIES, check_left, maps, own_threads, state, status_field
 
 WAITS = ("cond", "sleep", "poll", "epoll", "receive", "pipe", "signal", "restart")
 SIM_BLOCKED = "fffffffe7ffbfeff"  # of the simulated GPU's thread
-LIBRARIES = ("memfd:whyidle-bridge", "libcupti.so")
 
 
 class Target:
@@ -55,38 +55,6 @@ def tool(ctx, pid, *options, timeout=50):
     return cycles
 
 
-def maps(pid):
-    with open(f"/proc/{pid}/maps", encoding="utf-8") as lines:
-        return [line.rstrip("\n") for line in lines]
-
-
-def status_field(pid, tid, name):
-    with open(f"/proc/{pid}/task/{tid}/status", encoding="utf-8") as text:
-        return re.search(rf"^{name}:\s*(.*)$", text.read(), re.M).group(1)
-
-
-def threads(pid):
-    """(id, name, blocked signals) of each thread."""
-    found = set()
-    for tid in os.listdir(f"/proc/{pid}/task"):
-        try:
-            found.add((tid, status_field(pid, tid, "Name"), status_field(pid, tid, "SigBlk")))
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-    return found
-
-
-def descriptors(pid):
-    found = {}
-    for fd in os.listdir(f"/proc/{pid}/fd"):
-        try:
-            found[fd] = os.readlink(f"/proc/{pid}/fd/{fd}")
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-    # The target itself looks at /proc now and then.
-    return {fd: name for fd, name in found.items() if not name.startswith("/proc/")}
-
-
 def settled(target):
     """The state of a target that has started all its threads, at a moment at which none of them runs a handler."""
     wait_until(lambda: target.ask()["steps"] > 20, "the target to work")
@@ -99,71 +67,6 @@ def settled(target):
 
     wait_until(at_rest, "its threads")
     return seen[0]
-
-
-def state(pid):
-    """What must be the same before and after."""
-    return {
-        "descriptors": descriptors(pid),
-        "threads": {t for t in threads(pid) if t[1] != CUPTI_THREAD},
-        "caught": status_field(pid, pid, "SigCgt"),
-        "ignored": status_field(pid, pid, "SigIgn"),
-        "tracer": status_field(pid, pid, "TracerPid"),
-    }
-
-
-def changed_code(pid):
-    """Libraries whose code in memory is not that of their file."""
-    changed = []
-    with open(f"/proc/{pid}/mem", "rb") as memory:
-        for line in maps(pid):
-            fields = line.split(None, 5)
-            if len(fields) < 6 or fields[1] != "r-xp" or not fields[5].startswith("/") or "(deleted)" in line:
-                continue
-            start, end = (int(part, 16) for part in fields[0].split("-"))
-            memory.seek(start)
-            with open(fields[5], "rb") as file:
-                file.seek(int(fields[2], 16))
-                ours = file.read(end - start)
-            if memory.read(len(ours)) != ours:
-                changed.append(fields[5])
-    return changed
-
-
-CUPTI_THREAD = "cupti-worker"  # CUPTI is not taken out again, and has one (docs/attach.md)
-
-
-def own_threads(pid):
-    return [name for _, name, _ in threads(pid) if name == "whyidle"]
-
-
-def check_left(target, before):
-    """Waits until the bridge has gone; then everything has to be as before, but for the libraries."""
-    wait_until(lambda: not own_threads(target.pid), "the bridge's threads to end", 25)
-    # The target opens files and blocks signals for moments of its own: wait for a state, compare no snapshot.
-    for what, value in before.items():
-        now = []
-
-        def same(what=what, value=value, now=now):
-            now[:] = [state(target.pid)[what]]
-            return now[0] == value
-
-        try:
-            wait_until(same, what, 10)
-        except AssertionError:
-            raise AssertionError(f"{what} at the end: {now[0]}, not {value}") from None
-    assert sum(name == CUPTI_THREAD for _, name, _ in threads(target.pid)) <= 1
-    wait_until(lambda: not lent(target.pid), "what was lent to be unmapped", 10)
-    for line in maps(target.pid):
-        name = line.split("/")[-1]  # the folder of the build may have our name as well
-        assert "whyidle" not in name or LIBRARIES[0] in line, f"left behind: {line}"
-    assert not changed_code(target.pid), f"changed: {changed_code(target.pid)}"
-
-
-def lent(pid):
-    """Mappings of code without a file or a name: the instructions that are lent. The program has none of its own, and
-    what the kernel maps for probes is named [uprobes]."""
-    return [line for line in maps(pid) if "x" in line.split()[1] and len(line.split()) == 5]
 
 
 def count_maps(pid, word):
@@ -182,7 +85,7 @@ def test_twenty_times(ctx):
         assert cycle["attached"], f"not attached: {cycle}"
         assert cycle["phase"] == 4 and not cycle["text"], f"CUPTI was not stopped in order: {cycle}"
         assert cycle["operations"] > 0 and cycle["names"] > 0 and cycle["devices"] > 0, f"no records: {cycle}"
-    check_left(target, before)
+    check_left(target.pid, before)
     assert mapped == (count_maps(target.pid, LIBRARIES[0]), count_maps(target.pid, LIBRARIES[1])), "mappings grow"
     assert mapped[0] > 0, "the bridge was never mapped"
     target.end()
@@ -226,7 +129,7 @@ def test_record_with_inject(ctx):
         report = ctx.report(name)
         assert report["source"]["gpu_timeline"] == "cupti" and report["gpus"][0]["op_count"] > 0, report["source"]
         assert not any("not attached" in line for line in report["degraded"]), report["degraded"]
-        check_left(target, before)
+        check_left(target.pid, before)
     target.end()
 
 
@@ -240,7 +143,7 @@ def test_inject_refused_or_without_cupti(ctx):
     report = ctx.report("taken.whyidle")
     assert done.status == 0 and any("CUPTI" in line for line in report["degraded"]), (done, report["degraded"])
     assert report["source"]["gpu_timeline"] == "inferred" and report["gpus"][0]["op_count"] > 0, report["source"]
-    check_left(target, before)
+    check_left(target.pid, before)
     os.kill(target.pid, signal.SIGSTOP)
     wait_until(lambda: status_field(target.pid, target.pid, "State").startswith("T"), "the target to stop")
     done = ctx.run(ctx.whyidle, "record", "-q", "--no-report", "-o", "stopped.whyidle", "-p", target.pid, "--inject", "-d",
@@ -264,10 +167,10 @@ def test_collector_killed_at_each_step(ctx):
         assert collector.returncode == -signal.SIGKILL, f"{step} was never reached: {collector.returncode} {out} {err}"
         steps = target.ask()["steps"]
         wait_until(lambda steps=steps: target.ask()["steps"] > steps, f"the target to go on ({step})")
-        check_left(target, before)
+        check_left(target.pid, before)
     cycle, = tool(ctx, target.pid, "-m", 30)
     assert cycle["attached"] and cycle["operations"] > 0, cycle
-    check_left(target, before)
+    check_left(target.pid, before)
     target.end()
 
 
@@ -281,10 +184,10 @@ def test_collector_killed_anywhere(ctx):
         collector = ctx.start(ctx.sim("attach_tool"), "-w", 200, "-m", 10000, target.pid)
         time.sleep(delay_us / 1e6)  # the moment itself is arbitrary; the test above has them all
         end_process(collector)
-        check_left(target, before)
+        check_left(target.pid, before)
     cycle, = tool(ctx, target.pid, "-m", 30)
     assert cycle["attached"] and cycle["operations"] > 0, cycle
-    check_left(target, before)
+    check_left(target.pid, before)
     target.end()
 
 
@@ -294,7 +197,7 @@ def test_collector_goes_without_a_word(ctx):
     before = settled(target)
     done = ctx.run(ctx.sim("attach_tool"), "-g", "-m", 50, target.pid)
     assert done.status == 0, done
-    check_left(target, before)
+    check_left(target.pid, before)
     assert tool(ctx, target.pid, "-m", 30)[0]["operations"] > 0
     target.end()
 

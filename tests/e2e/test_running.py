@@ -17,10 +17,10 @@ QUIET = ("-q", "--no-report")
 class Target:
     """late_driver, which goes on until it is ended. `go`: lets one go on that waits before it opens the driver."""
 
-    def __init__(self, ctx, *options, library=None, wrap=(), wait=True):
+    def __init__(self, ctx, *options, library=None, wrap=(), wait=True, env=None):
         library = library or ctx.build / "sim/lib/libcuda.so.1"
         argv = [*wrap, ctx.sim("late_driver"), library, *(["--wait"] if wait else []), *options]
-        self.process = ctx.start(*argv, stdin=subprocess.PIPE, text=True)
+        self.process = ctx.start(*argv, stdin=subprocess.PIPE, text=True, env=env)
         if wait:
             self.expect("waiting")
 
@@ -44,6 +44,11 @@ class Target:
         assert self.process.returncode == 0, f"late_driver: {self.process.returncode}, {out}{err}"
         found = re.search(r"busy (\d+) idle (\d+)", out)
         return int(found.group(1)), int(found.group(2))
+
+    def end(self):
+        """The same, now."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.account()
 
 
 class Recording:

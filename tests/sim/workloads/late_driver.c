@@ -6,11 +6,12 @@
  *	late_driver LIBRARY [--wait] [--seconds N | --steps N] [--work-us N] [--kernel-us N]
  *
  * A step is a kernel of --kernel-us (default 2000), a synchronisation, and --work-us (default 4000) of
- *computing, which the GPU idles through. --wait: says "waiting" and opens the library only when a line has
- *come on standard input. It says "running" after the first step, and at the end the device's own account of
- *the time between the first and the last operation: "busy NS idle NS".
+ *computing, which the GPU idles through. SIGTERM ends it in order, after a step. --wait: says "waiting" and
+ *opens the library only when a line has come on standard input. It says "running" after the first step, and
+ *at the end the device's own account of the time between the first and the last operation: "busy NS idle NS".
  */
 #include <dlfcn.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,6 +29,14 @@ DRIVER(cuStreamSynchronize);
 DRIVER(cuLaunchKernel);
 DRIVER(simKernelCreate);
 DRIVER(simDeviceBusy);
+
+static volatile sig_atomic_t over;
+
+static void end_in_order(int signal)
+{
+	(void)signal;
+	over = 1;
+}
 
 static void fail(const char *what)
 {
@@ -105,6 +114,7 @@ int main(int argc, char **argv)
 	CUstream stream;
 	char line[16];
 
+	signal(SIGTERM, end_in_order);
 	for (int i = 2; i < argc; i++) {
 		if (!strcmp(argv[i], "--wait")) {
 			puts("waiting");
@@ -130,7 +140,7 @@ int main(int argc, char **argv)
 		fail("CUDA does not start");
 	kernel = do_simKernelCreate("_Z11late_kernelPf", kernel_us * 1000);
 	end = clock_of(CLOCK_MONOTONIC) + (uint64_t)(seconds * 1e9);
-	for (uint64_t step = 0; step < steps && clock_of(CLOCK_MONOTONIC) < end; step++) {
+	for (uint64_t step = 0; !over && step < steps && clock_of(CLOCK_MONOTONIC) < end; step++) {
 		if (do_cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL) ||
 		    do_cuStreamSynchronize(stream))
 			fail("a launch failed");

@@ -222,8 +222,7 @@ struct wire_python {
 	/* In an interpreter: an int that is not 0 during a collection; 0: not known. */
 	__u32 collecting;
 	__u32 holder; /* in it or in the runtime: the thread that has the interpreter lock, or had it last */
-	__u32 thread_interpreter;
-	__u32 pad;
+	__u32 thread_interpreter, thread_previous;
 	__u64 collector; /* kept by the programs: the thread that collects, while one is known to */
 };
 

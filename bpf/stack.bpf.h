@@ -122,20 +122,37 @@ static __always_inline bool read_word(__u64 address, __u64 *value)
 	return !bpf_probe_read_user(value, sizeof(*value), (void *)address);
 }
 
+/*
+ * Whether this is the state of the thread `self`, and still in the list of an interpreter: when one is ended,
+ * or a thread that native code lent to it is taken out again, what was there stays in memory for a while.
+ */
+static __always_inline bool python_state_holds(const struct wire_python *python, __u64 state, __u64 self)
+{
+	__u64 id, previous, interpreter, entry;
+
+	if (!read_word(state + python->thread_id, &id) || id != self ||
+	    !read_word(state + python->thread_previous, &previous))
+		return false;
+	if (previous)
+		return read_word(previous + python->thread_next, &entry) && entry == state;
+	return read_word(state + python->thread_interpreter, &interpreter) && interpreter &&
+	       read_word(interpreter + python->threads_head, &entry) && entry == state;
+}
+
 /* The interpreter's state of the current thread, 0 if it has none. */
 static __always_inline __u64 python_thread(struct thread_state *thread, const struct wire_python *python,
                                            __u64 self)
 {
 	__u64 interpreter, head, at, id;
 
-	if (thread->python_thread && read_word(thread->python_thread + python->thread_id, &id) && id == self)
+	if (thread->python_thread && python_state_holds(python, thread->python_thread, self))
 		return thread->python_thread;
 	thread->python_thread = 0;
 	if (!read_word(python->runtime + python->interpreters_head, &interpreter) || !interpreter ||
-	    !read_word(interpreter + python->threads_head, &head) || head == thread->python_missed)
+	    !read_word(interpreter + python->threads_head, &head))
 		return 0;
 	at = head;
-	for (int i = 0; i < PYTHON_STEPS && at; i++) {
+	for (int i = 0; i < (head == thread->python_missed ? 1 : PYTHON_STEPS) && at; i++) {
 		if (read_word(at + python->thread_id, &id) && id == self) {
 			thread->python_thread = at;
 			return at;
@@ -143,7 +160,10 @@ static __always_inline __u64 python_thread(struct thread_state *thread, const st
 		if (!read_word(at + python->thread_next, &at))
 			break;
 	}
-	/* New ones are put in front: as long as the first is the same there is nothing to look for. */
+	/*
+	 * New ones are put in front: as long as the first is the same there is no more to look for than
+	 * whether it is one that lies where another was.
+	 */
 	thread->python_missed = head;
 	return 0;
 }

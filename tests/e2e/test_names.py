@@ -235,10 +235,10 @@ def test_debug_symbols_that_are_installed(ctx):
 
 @limit(60)
 @needs("namespace", "bpf")
-def test_function_in_another_mount_namespace(ctx):
-    """The binary lies on a file system that only its own mount namespace has."""
+def test_function_in_other_namespaces(ctx):
+    """The binary lies on a file system that only its own mount namespace has; its process has another id there."""
     os.mkdir(ctx.path("only-there"))
-    check_function(ctx, "record_step", "unshare", "--mount", "sh", "-c",
+    check_function(ctx, "record_step", "unshare", "--mount", "--pid", "--fork", "sh", "-c",
                    'mount -t tmpfs none "$1"; cp "$0" "$1/copy"; exec "$1/copy" --seconds 1',
                    ctx.sim("lock_wait"), ctx.path("only-there"))
     assert not os.listdir(ctx.path("only-there"))

@@ -68,7 +68,8 @@ def without_symbols(ctx, version, python):
 @needs("bpf")
 def test_collection_in_other_versions(ctx):
     """Stripped; and with the symbols that are given afterwards, the same is said."""
-    pythons = {v: p for v, p in other_pythons(ctx).items() if has_symbols(ctx, os.path.realpath(p))}
+    # 3.10 keeps these things where 3.9 does; the system's is looked at above.
+    pythons = {v: p for v, p in other_pythons(ctx).items() if has_symbols(ctx, os.path.realpath(p)) and v not in ("3.10", "3.11")}
     if not pythons:
         raise Skip("there is no other CPython than the system's")
     shown = []

@@ -23,7 +23,7 @@ SIM_RANK := $(SIM)/rank
 SIM_RANK_OBJECTS := $(patsubst %.c,$(SIM)/obj/%.o,$(wildcard tests/sim/workloads/rank/*.c)) \
 	$(filter-out %/main.o,$(SIM_PLANTED_OBJECTS))
 # Programs that are not linked with CUDA.
-SIM_PLAIN_PROGRAMS := $(SIM)/no_cuda $(SIM)/many_events $(SIM)/late_driver
+SIM_PLAIN_PROGRAMS := $(SIM)/no_cuda $(SIM)/many_events $(SIM)/late_driver $(SIM)/odd_target
 
 $(SIM)/obj/tests/sim/cuda/%.o $(SIM)/obj/tests/sim/cupti/%.o $(SIM)/obj/tests/sim/nccl/%.o: SIM_CFLAGS += -fvisibility=hidden
 $(SIM)/obj/tests/sim/workloads/%.o: SIM_CFLAGS += -fno-omit-frame-pointer
@@ -72,6 +72,9 @@ $(SIM_RANK): $(SIM_RANK_OBJECTS) $(SIM_COMMON_OBJECTS) $(SIM_NCCL) $(SIM_RUNTIME
 $(SIM_PLAIN_PROGRAMS): $(SIM)/%: $(SIM)/obj/tests/sim/workloads/%.o
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ -lpthread -ldl -o $@
+
+# At the same addresses each time.
+$(SIM)/odd_target: LDFLAGS += -no-pie
 
 # The simulator's own test: no root needed.
 SIM_TEST := $(SIM)/selftest

@@ -187,6 +187,39 @@ Test(mappings, lines)
 	mapping_list_free(&copy);
 }
 
+static bool keeps(const char *now, const char *before)
+{
+	struct mapping_list one = {0}, other = {0};
+	FILE *file = fmemopen((void *)now, strlen(now), "r");
+	bool same;
+
+	cr_assert(file && !mapping_list_read(&one, file));
+	fclose(file);
+	file = fmemopen((void *)before, strlen(before), "r");
+	cr_assert(file && !mapping_list_read(&other, file));
+	fclose(file);
+	same = mapping_list_keeps_code(&one, &other);
+	mapping_list_free(&one);
+	mapping_list_free(&other);
+	return same;
+}
+
+Test(mappings, code_that_is_not_what_it_was)
+{
+	static const char *const before = "1000-3000 r-xp 00000000 08:01 5 /a\n8000-9000 r--p 0 08:01 6 /b\n";
+
+	cr_assert(keeps(before, before));
+	cr_assert(keeps("1000-3000 r-xp 00000000 08:01 5 /a\n4000-5000 r-xp 0 08:01 9 /c\n", before),
+	          "more code; data that is gone");
+	cr_assert(keeps("1000-2000 r-xp 00000000 08:01 5 /a\n2000-3000 r-xp 00001000 08:01 5 /a\n", before),
+	          "split");
+	cr_assert_not(keeps("8000-9000 r--p 0 08:01 6 /b\n", before), "gone");
+	cr_assert_not(keeps("1000-3000 r-xp 00000000 08:01 7 /a\n", before), "another file");
+	cr_assert_not(keeps("1000-3000 r-xp 00000000 08:02 5 /a\n", before), "of another device");
+	cr_assert_not(keeps("1000-3000 r-xp 00001000 08:01 5 /a\n", before), "another part of it");
+	cr_assert_not(keeps("0000-3000 r-xp 00000000 08:01 5 /a\n", before), "moved");
+}
+
 Test(perf_map, names)
 {
 	static const char text[] = "7f00 10 LazyCompile:*step /app.js:3\nbad\n7f10 0 empty\n7f20 8 old\n"

@@ -68,6 +68,7 @@ Test(python_layout, of_3_13)
 	cr_assert_eq(python.frames.threads_head, 7256);
 	cr_assert_eq(python.frames.thread_next, 8);
 	cr_assert_eq(python.frames.thread_interpreter, 16);
+	cr_assert_eq(python.frames.thread_previous, 0);
 	cr_assert_eq(python.frames.thread_id, 152);
 	cr_assert_eq(python.frames.thread_frame, 72);
 	cr_assert_eq(python.frames.collecting, 7600);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/proc_file.h"
+#include "trace/record.h"
 
 /* Reading the mappings of a large process takes milliseconds and holds up those of its threads that map. */
 #define REFRESH_NS     100000000ULL
@@ -35,13 +36,29 @@ struct process_code *process_code_get(struct processes_code *all, uint32_t pid)
 		free(process);
 		return NULL;
 	}
-	process->pid = pid;
+	process->pid = process->space = pid;
 	*slot = process;
 	return process;
 }
 
+static void begin_space(struct process_code *process)
+{
+	if (process->space_used)
+		process->space = 0;
+	process->space_used = false;
+}
+
+uint32_t process_code_space(struct processes_code *all, struct process_code *process)
+{
+	if (!process->space)
+		process->space = RECORD_SPACE_LATER | ++all->later_spaces;
+	process->space_used = true;
+	return process->space;
+}
+
 static void forget(struct process_code *process)
 {
+	begin_space(process);
 	mapping_list_free(&process->mappings);
 	index_map_free(&process->data_names);
 	perf_map_free(&process->jit);
@@ -89,6 +106,8 @@ static void read_mappings(struct process_code *process, uint64_t now_ns)
 	if (!maps)
 		return;
 	if (!mapping_list_read(&list, maps) && list.count) {
+		if (!mapping_list_keeps_code(&list, &process->mappings))
+			begin_space(process);
 		mapping_list_free(&process->mappings);
 		index_map_free(&process->data_names);
 		process->mappings = list;

@@ -20,6 +20,13 @@
 struct process_code {
 	uint32_t pid;
 	bool read; /* `mappings` was read, perhaps from the parent */
+	/*
+	 * Tells what is at an address now from what was there before: an exec, another process with the same
+	 * id and a library in the place of another begin a new one. The process id or, from the second one
+	 * on, a number with RECORD_SPACE_LATER. 0: the next one has no number yet.
+	 */
+	uint32_t space;
+	bool space_used;
 	struct mapping_list mappings;
 	uint64_t read_ns;            /* when that was tried last */
 	struct index_map data_names; /* address → string id, as long as `mappings` holds (data_names.h) */
@@ -41,6 +48,7 @@ struct processes_code {
 		ARRAY(struct code_file)
 	} files;
 	struct index_map file_by_id; /* hash of device and inode */
+	uint32_t later_spaces;
 	struct binary *vdso;
 };
 
@@ -54,6 +62,9 @@ struct code_place {
 /* What is known of a process, made if it is new; NULL if memory ran out. Stays valid until
  * processes_code_free. */
 struct process_code *process_code_get(struct processes_code *all, uint32_t pid);
+
+/* Number of its address space, to go with the addresses that are written down. */
+uint32_t process_code_space(struct processes_code *all, struct process_code *process);
 
 /* A process was forked: what is known of its parent holds for it. */
 void process_code_fork(struct processes_code *all, uint32_t parent, uint32_t child);

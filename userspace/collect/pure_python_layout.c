@@ -227,6 +227,7 @@ bool python_layout_from_table(const uint64_t words[PYTHON_TABLE_WORDS], struct p
 	    .threads_head = table_offset(&table, interpreter, 3),
 	    .thread_next = table_offset(&table, thread, 2),
 	    .thread_interpreter = table_offset(&table, thread, 3),
+	    .thread_previous = table_offset(&table, thread, 1),
 	    .thread_frame = table_offset(&table, thread, 4),
 	    .thread_id = table_offset(&table, thread, 5),
 	    .frame_previous = table_offset(&table, frame, 1),

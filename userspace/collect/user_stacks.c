@@ -125,7 +125,7 @@ struct builder {
 	struct process_code *process;
 	const struct python_state *python; /* NULL: none */
 	const struct wire_python_frame *python_frames;
-	uint32_t pid, python_count, python_used;
+	uint32_t pid, space, python_count, python_used;
 	uint64_t now_ns;
 	uint64_t frames[USER_STACK_FRAMES];
 	uint32_t count;
@@ -165,7 +165,7 @@ static int write_native_symbol(struct builder *builder, uint64_t address, uint64
 {
 	struct user_stacks *stacks = builder->stacks;
 	struct record_symbol record = {.header = {.type = RECORD_SYMBOL, .size = sizeof(record)}};
-	uint64_t key = hash_mix(builder->pid) ^ address;
+	uint64_t key = hash_mix(builder->space) ^ address;
 	struct code_place place = {0};
 	const char *name, *file;
 	uint32_t seen;
@@ -179,7 +179,7 @@ static int write_native_symbol(struct builder *builder, uint64_t address, uint64
 	stacks->frames++;
 	stacks->unnamed += !name;
 	record.address = address;
-	record.pid = builder->pid;
+	record.pid = builder->space;
 	/* The version that a symbol table may append to a name is no part of it. */
 	record.name = name ? session_writer_string(stacks->writer, name, strcspn(name, "@")) : 0;
 	if (place.mapping && *place.mapping->path)
@@ -293,11 +293,11 @@ static int write_stack(struct builder *builder, uint32_t flags, uint32_t *id)
 	struct record_stack record = {
 	    .header = {.type = RECORD_STACK, .size = sizeof(record) + bytes},
 	    .kind = RECORD_STACK_USER,
-	    .pid = builder->pid,
+	    .pid = builder->space,
 	    .count = builder->count,
 	    .flags = flags,
 	};
-	uint64_t key = hash_bytes(builder->frames, bytes) ^ hash_mix(builder->pid) ^ flags;
+	uint64_t key = hash_bytes(builder->frames, bytes) ^ hash_mix(builder->space) ^ flags;
 
 	if (index_map_get(&stacks->ids, key, id))
 		return 0;
@@ -380,6 +380,7 @@ int user_stacks_add(struct user_stacks *stacks, const struct wire_stack *wire, s
 	count = unwind(&input, native, USER_STACK_FRAMES, &complete);
 	stacks->unwound++;
 	stacks->incomplete += !complete;
+	builder.space = process_code_space(&stacks->code, builder.process);
 	err = build(&builder, native, count);
 	if (!err)
 		err = write_stack(&builder, stack_flags(wire, complete), &id);

@@ -104,6 +104,28 @@ const struct mapping *mapping_list_find(const struct mapping_list *list, uint64_
 	return mapping && address < mapping->end ? mapping : NULL;
 }
 
+static uint64_t file_offset(const struct mapping *mapping, uint64_t address)
+{
+	return mapping->offset + (address - mapping->start);
+}
+
+bool mapping_list_keeps_code(const struct mapping_list *now, const struct mapping_list *before)
+{
+	const struct mapping *mapping;
+
+	array_for_each (mapping, before) {
+		const struct mapping *found = mapping_list_find(now, mapping->start);
+
+		if (!mapping->executable || !mapping->inode)
+			continue;
+		/* It may have been split or joined with its neighbour. */
+		if (!found || found->inode != mapping->inode || found->device != mapping->device ||
+		    file_offset(found, mapping->start) != mapping->offset)
+			return false;
+	}
+	return true;
+}
+
 void mapping_list_free(struct mapping_list *list)
 {
 	struct mapping *mapping;

@@ -34,6 +34,9 @@ int mapping_list_read(struct mapping_list *list, FILE *maps);
 /* Appends copies of all mappings of `from`. Returns 0 or -ENOMEM. */
 int mapping_list_copy(struct mapping_list *list, const struct mapping_list *from);
 
+/* False if code of a file that `before` has lies elsewhere in `now`, or something else lies in its place. */
+bool mapping_list_keeps_code(const struct mapping_list *now, const struct mapping_list *before);
+
 /* The mapping that holds `address`, NULL. */
 const struct mapping *mapping_list_find(const struct mapping_list *list, uint64_t address);
 

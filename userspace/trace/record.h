@@ -159,9 +159,10 @@ struct record_sample {
 #define RECORD_STACK_KERNEL 1
 #define RECORD_STACK_USER   2
 
-#define RECORD_STACK_CUT        (1u << 0) /* the outermost frames are missing */
-#define RECORD_STACK_COLLECTING (1u << 1) /* within Python's garbage collection, by the interpreter's word   \
-	                                   */
+#define RECORD_STACK_CUT (1u << 0) /* the outermost frames are missing */
+#define RECORD_STACK_COLLECTING                                                                              \
+	(1u << 1) /* within Python's garbage collection, by the interpreter's word                           \
+	           */
 
 /*
  * A frame with this bit set, and the highest one not, is no address: it is a function of an interpreter,
@@ -169,19 +170,26 @@ struct record_sample {
  */
 #define RECORD_FRAME_INTERPRETED (1ull << 62)
 
+/*
+ * The address space of a user stack and its symbols is the process id or, where a process has had another
+ * before (exec, an id that came again, a library in the place of another), a number with this bit.
+ */
+#define RECORD_SPACE_LATER (1u << 31)
+
 /* Defines stack `id`; `count` addresses of 8 bytes follow, innermost first. All but the first address of a
  * user stack are return addresses: behind the call. */
 struct record_stack {
 	struct record_header header;
 	uint32_t id;   /* dense, from 1 */
 	uint32_t kind; /* RECORD_STACK_KERNEL, RECORD_STACK_USER */
-	uint32_t pid;  /* address space of a user stack, 0 for the kernel */
+	uint32_t pid;  /* address space of a user stack, see RECORD_SPACE_LATER; 0 for the kernel */
 	uint32_t count;
 	uint32_t flags; /* RECORD_STACK_* */
 	uint32_t pad;
 };
 
-/* Name of one address: in the kernel (pid 0) or in a process. Defined before or after the stacks that use it.
+/* Name of one address: in the kernel (pid 0) or in an address space. Defined before or after the stacks that
+ * use it.
  */
 struct record_symbol {
 	struct record_header header;

@@ -104,11 +104,14 @@ def test_windows_metrics_and_a_kill(ctx):
 @needs("root", "bpf")
 def test_impossible_budget_is_said(ctx):
     workload = ctx.start(ctx.sim("lock_wait"), "--seconds", "50")
-    daemon = Daemon(ctx, "--budget", "0.001%")
+    daemon = Daemon(ctx, "--budget", "0.01%")
     try:
         wait_until(lambda: daemon.events("budget_step"), "a step of the budget", 40)
-        assert daemon.events("budget_step")[0]["to"] == "t0"
-        assert daemon.value("whyidle_windows_total") == 0
+        step = daemon.events("budget_step")[0]
+        assert step["to"] == "t0" and step["level"] == "warning" and "the budget is 0.01 %" in step["text"], step
+        assert daemon.value('whyidle_budget_state{state="t0') == 1, daemon.get()  # or one of those that begin so
+        assert daemon.value("whyidle_budget_steps_total") > 0 and daemon.value("whyidle_windows_total") == 0
+        assert workload.pid in [process["pid"] for process in daemon.ask("status")["processes"]], "it goes on counting"
     finally:
         end_process(daemon.process)
         end_process(workload)

@@ -43,7 +43,7 @@ static void world_second(struct world *world, bool triggered)
 	budget_spend(budget, BUDGET_DAEMON,
 	             budget->level == BUDGET_T0_SELDOM ? world->standing_ns / 10 : world->standing_ns);
 	budget_tick(budget, world->now_ns, world->why, sizeof(world->why));
-	if (!budget_allows(budget, world->now_ns, triggered))
+	if (!budget_allows(budget, world->now_ns, triggered ? BUDGET_TRIGGERED : BUDGET_SCHEDULED))
 		return;
 	{
 		uint64_t spent[BUDGET_PARTS] = {[BUDGET_CAPTURE] = world->window_ns[budget->level]};
@@ -170,6 +170,63 @@ Test(budget, triggered_windows_come_before_they_are_due_but_need_credit)
 		world_second(&world, true);
 	cr_assert_leq(world_share(&world), 0.0055, "%f", world_share(&world));
 	cr_assert_gt(world.windows, 100);
+}
+
+/* What a daemon of a minute, and one of an hour, has left for a stall that begins and ends. */
+static void expect_four_in_a_row(struct world *world)
+{
+	for (int i = 0; i < 4; i++) {
+		uint64_t before = world->windows;
+
+		for (int second = 0; second < 10 && world->windows == before; second++)
+			world_second(world, true);
+		cr_assert_gt(world->windows, before, "no credit for window %d", i);
+	}
+}
+
+Test(budget, the_schedule_leaves_credit_for_changes)
+{
+	static const unsigned ages[] = {1, 60, 90, 600, 3600};
+
+	for (size_t i = 0; i < sizeof(ages) / sizeof(ages[0]); i++) {
+		struct world world;
+
+		world_init(&world, 5000, MS, 100 * MS);
+		world_run(&world, ages[i]);
+		expect_four_in_a_row(&world);
+		/* And afterwards the schedule has its turn again. */
+		world_mark(&world);
+		world_run(&world, 600);
+		cr_assert_gt(world.windows, 15);
+	}
+}
+
+Test(budget, a_small_budget_still_has_scheduled_windows)
+{
+	struct world world;
+
+	world_init(&world, 500, MS / 10, 40 * MS); /* there is never credit for four of them */
+	world_run(&world, 3600);
+	world_mark(&world);
+	world_run(&world, 3600);
+	cr_assert_gt(world.windows, 20);
+	cr_assert_leq(world_share(&world), 0.00051, "%f", world_share(&world));
+}
+
+Test(budget, without_an_interval_nothing_is_due)
+{
+	struct world world;
+
+	world_init(&world, 5000, MS / 2, 20 * MS);
+	budget_configure(&world.budget, 5000, 0, SECOND_NS);
+	world_run(&world, 100);
+	world_second(&world, true);
+	cr_assert_eq(world.windows, 0);
+	cr_assert_eq(budget_due_ns(&world.budget), UINT64_MAX);
+	cr_assert_eq(world.budget.level, BUDGET_FULL, "they can still be asked for");
+	budget_configure(&world.budget, 5000, 10 * SECOND_NS, SECOND_NS);
+	world_run(&world, 5);
+	cr_assert_gt(world.windows, 0);
 }
 
 Test(budget, shares_and_names)

@@ -232,7 +232,10 @@ Test(targets, a_change_of_habits_is_a_shift_noise_is_none)
 	uint64_t second = 0, run = 0;
 
 	targets_add(&targets, 100, &somebody);
-	read_seconds(&targets, metrics, &second, 4, &run, 900000000);
+	read_seconds(&targets, metrics, &second, 3, &run, 900000000);
+	cr_assert_not(targets_settled(&targets), "two differences");
+	read_seconds(&targets, metrics, &second, 1, &run, 900000000);
+	cr_assert(targets_settled(&targets));
 	cr_assert_not_null(targets_shifted(&targets), "there was no window yet");
 	targets_window(&targets);
 	read_seconds(&targets, metrics, &second, 5, &run, 850000000);

@@ -49,11 +49,11 @@ static json_t *make_budget(const struct daemon *daemon, uint64_t now_ns)
 	const struct budget *budget = &daemon->budget;
 	uint64_t due = budget_due_ns(budget);
 
-	return json_pack("{sf ss sb sf sf so}", "share", budget->share_ppm / 1e6, "state",
-	                 budget_level_name(budget->level), "met", budget->met, "standing", budget->standing,
-	                 "slowdown", budget->slowdown, "next_window_s",
-	                 due == UINT64_MAX ? json_null()
-	                                   : json_real(due > now_ns ? (due - now_ns) / 1e9 : 0));
+	return json_pack(
+	    "{sf ss sb sf sf sf so}", "share", budget->share_ppm / 1e6, "state",
+	    budget_level_name(budget->level), "met", budget->met, "standing", budget->standing, "slowdown",
+	    budget->slowdown, "interval_s", budget->interval_ns / 1e9, "next_window_s",
+	    due == UINT64_MAX ? json_null() : json_real(due > now_ns ? (due - now_ns) / 1e9 : 0));
 }
 
 static json_t *make_processes(const struct daemon *daemon)

@@ -7,7 +7,7 @@
 #define SECOND_NS 1000000000ULL
 
 #define FIRST_WINDOW_NS 50000000ULL /* cost of a window that was never tried */
-#define FIRST_CREDIT    3           /* at the start: so many of these */
+#define FIRST_CREDIT    15          /* at the start: so many of these */
 #define SMOOTH_WINDOW   0.5         /* weight of the newest window */
 #define SMOOTH_STANDING 0.1         /* weight of the newest tick */
 #define SHORTER         4           /* a short window is this much shorter */
@@ -153,31 +153,56 @@ static uint64_t spacing(const struct budget *budget)
 	return allowed > budget->interval_ns ? allowed : budget->interval_ns;
 }
 
-uint64_t budget_due_ns(const struct budget *budget)
+/* Credit that a window of the current level needs, with what it must leave to those that cannot wait. */
+static int64_t credit_needed(const struct budget *budget, enum budget_use use)
 {
-	uint64_t wanted = spacing(budget);
+	static const unsigned leaves[BUDGET_USES] = {
+	    [BUDGET_SCHEDULED] = 3, [BUDGET_FOLLOWED] = 2, [BUDGET_TRIGGERED] = 0};
+	int64_t cost = (int64_t)cost_at(budget, budget->level), rest = leaves[use] * cost;
+	int64_t most = (credit_limit(budget) - cost) / 2;
 
-	if (!budget_has_windows(budget) || wanted == UINT64_MAX)
-		return UINT64_MAX;
-	if (!budget->last_window_ns)
-		return budget->now_ns;
-	return budget->last_window_ns + wanted;
+	/* The first is there for something to see soon after the start. */
+	if (!budget->last_window_ns || most < 0)
+		return cost;
+	return cost + (rest < most ? rest : most);
 }
 
-bool budget_allows(const struct budget *budget, uint64_t now_ns, bool triggered)
+/* When there will be so much credit, if nothing is spent but what always is. */
+static uint64_t credit_due_ns(const struct budget *budget, int64_t needed)
 {
-	int64_t cost = (int64_t)cost_at(budget, budget->level);
+	double income = share(budget) - budget->standing, wait;
+
+	if (budget->credit_ns >= needed)
+		return budget->now_ns;
+	wait = income > 0 ? (double)(needed - budget->credit_ns) / income : 1e18;
+	return wait < 1e18 ? budget->now_ns + (uint64_t)wait : UINT64_MAX;
+}
+
+uint64_t budget_due_ns(const struct budget *budget)
+{
+	uint64_t wanted = spacing(budget), credit, due;
+
+	if (!budget_has_windows(budget) || !budget->interval_ns || wanted == UINT64_MAX)
+		return UINT64_MAX;
+	credit = credit_due_ns(budget, credit_needed(budget, BUDGET_SCHEDULED));
+	due = budget->last_window_ns ? budget->last_window_ns + wanted : budget->now_ns;
+	return credit > due ? credit : due;
+}
+
+bool budget_allows(const struct budget *budget, uint64_t now_ns, enum budget_use use)
+{
 	uint64_t path;
 
-	if (!budget_has_windows(budget))
+	if (!budget_has_windows(budget) || !budget->interval_ns ||
+	    budget->credit_ns < credit_needed(budget, use))
 		return false;
-	if (!triggered)
-		return now_ns >= budget_due_ns(budget) && budget->credit_ns >= cost;
+	if (use == BUDGET_SCHEDULED)
+		return now_ns >= budget_due_ns(budget);
 	if (!budget->last_window_ns)
-		return budget->credit_ns >= cost;
+		return true;
 	/* The launch path keeps no credit: only as much as a few windows in a row could take. */
 	path = (uint64_t)((double)budget->last_length_ns * budget->slowdown / share(budget)) / 4;
-	return budget->credit_ns >= cost && now_ns >= budget->last_window_ns + budget->last_length_ns + path;
+	return now_ns >= budget->last_window_ns + budget->last_length_ns + path;
 }
 
 static void step(struct budget *budget, int by)

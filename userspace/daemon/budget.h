@@ -33,6 +33,17 @@ enum budget_level {
 	BUDGET_LEVELS
 };
 
+/*
+ * What a window is for. Credit comes slowly (a window's worth takes half a minute or more), so those that can
+ * wait leave some to those that cannot: else a change would find none.
+ */
+enum budget_use {
+	BUDGET_SCHEDULED, /* leaves three windows' worth */
+	BUDGET_FOLLOWED,  /* looks again at what an earlier one saw: leaves two */
+	BUDGET_TRIGGERED, /* something has changed just now: takes what there is */
+	BUDGET_USES
+};
+
 /* "full", "short", "cheap", "t0", "t0_reduced", "t0_seldom" */
 const char *budget_level_name(enum budget_level level);
 
@@ -48,7 +59,7 @@ const char *budget_part_name(enum budget_part part);
 
 struct budget {
 	uint64_t share_ppm;   /* of one CPU, and of the launch path */
-	uint64_t interval_ns; /* wanted time from one window to the next */
+	uint64_t interval_ns; /* wanted time from one window to the next, 0: none but by request */
 	uint64_t window_ns;   /* wanted length of a window */
 
 	enum budget_level level;
@@ -95,14 +106,11 @@ bool budget_has_windows(const struct budget *budget);
 /* Length of a window at the current level. */
 uint64_t budget_window_length(const struct budget *budget);
 
-/* From when on the next scheduled window is due, UINT64_MAX: none at this level. */
+/* From when on the next scheduled window may come, UINT64_MAX: none at this level, or at this interval. */
 uint64_t budget_due_ns(const struct budget *budget);
 
-/*
- * Whether a window may begin now. A triggered one need not be due: it only needs credit, of which schedule
- * leaves half.
- */
-bool budget_allows(const struct budget *budget, uint64_t now_ns, bool triggered);
+/* Whether a window may begin now. Only a scheduled one must be due. */
+bool budget_allows(const struct budget *budget, uint64_t now_ns, enum budget_use use);
 
 /* Share of one CPU that was spent over the time since `since_ns`, given what had been spent then. */
 double budget_share(uint64_t spent_ns, uint64_t elapsed_ns);

@@ -125,6 +125,13 @@ const struct metric_family families[FAMILY_COUNT] = {
                             METRIC_GAUGE,
                             0,
                             {NULL}},
+    [FAMILY_WINDOW_INTERVAL] = {"whyidle_window_interval_seconds",
+                                "seconds",
+                                "Configured time from one window to the next, where the budget allows. 0: "
+                                "none but by request.",
+                                METRIC_GAUGE,
+                                0,
+                                {NULL}},
     [FAMILY_LOST] = {"whyidle_lost_records", NULL, "Records lost, by place.", METRIC_COUNTER, 0, {"place"}},
     [FAMILY_COST] = {"whyidle_overhead_cpu_seconds",
                      "seconds",

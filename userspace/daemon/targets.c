@@ -8,7 +8,7 @@
 #include "daemon/families.h"
 
 #define SMOOTH         0.5  /* weight of the newest reading */
-#define SETTLED        3    /* readings since the last window before a shift is believed */
+#define SETTLED        3    /* readings, since the last window, before what is usual is known */
 #define SHIFT_CPU      0.15 /* CPUs, and … */
 #define SHIFT_SWITCHES 40.0 /* … switches a second that a change must be larger than … */
 #define SHIFT_SHARE    0.4  /* … besides this share of the larger figure */
@@ -195,6 +195,17 @@ void targets_window(struct targets *targets)
 		target->has_window = target->has_profile;
 		target->readings = 0;
 	}
+}
+
+bool targets_settled(const struct targets *targets)
+{
+	const struct target *target;
+
+	array_for_each (target, &targets->items) {
+		if (target->has_window || target->readings >= SETTLED)
+			return true;
+	}
+	return false;
 }
 
 static bool shifted(double then, double now, double least)

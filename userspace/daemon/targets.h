@@ -59,6 +59,9 @@ void targets_read(struct targets *targets, struct metrics *metrics, uint64_t now
 /* A window begins: what is normal now. */
 void targets_window(struct targets *targets);
 
+/* What some process usually does is known: a first window now is one to compare later times with. */
+bool targets_settled(const struct targets *targets);
+
 /*
  * A process that does something else with its time than when the last window was made, NULL if there is none.
  * A window is worth having then: the next scheduled one may be far away.

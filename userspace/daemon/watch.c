@@ -253,6 +253,7 @@ static void budget_gauges(struct daemon *daemon, uint64_t now_ns)
 	*metrics_at(metrics, FAMILY_BUDGET_STEPS, now_ns, "up") = budget->steps_up;
 	*metrics_at(metrics, FAMILY_BUDGET_RATIO, now_ns, NULL) = budget->share_ppm / 1e6;
 	*metrics_at(metrics, FAMILY_BUDGET_MET, now_ns, NULL) = budget->met;
+	*metrics_at(metrics, FAMILY_WINDOW_INTERVAL, now_ns, NULL) = budget->interval_ns / 1e9;
 	*metrics_at(metrics, FAMILY_LAUNCH_SLOWDOWN, now_ns, NULL) = budget->slowdown;
 	*metrics_at(metrics, FAMILY_OVERHEAD_RATIO, now_ns, NULL) = recent_share(daemon, now_ns);
 }

@@ -32,14 +32,15 @@ static const char *reason_now(struct daemon *daemon, uint64_t now_ns)
 		return NULL;
 	if (daemon->window_wanted)
 		return budget_has_windows(&daemon->budget) && daemon->budget.credit_ns > 0 ? "request" : NULL;
-	if (!daemon->config.interval_ns)
+	if (daemon->counters && !targets_settled(&daemon->targets))
 		return NULL;
-	if (budget_allows(&daemon->budget, now_ns, false))
+	if (budget_allows(&daemon->budget, now_ns, BUDGET_SCHEDULED))
 		return "schedule";
-	if (!budget_allows(&daemon->budget, now_ns, true))
+	if (!budget_allows(&daemon->budget, now_ns, BUDGET_TRIGGERED))
 		return NULL;
 	if (triggers_want_window(&daemon->triggers) &&
-	    now_ns >= daemon->budget.last_window_ns + daemon->config.interval_ns / 2)
+	    now_ns >= daemon->budget.last_window_ns + daemon->config.interval_ns / 2 &&
+	    budget_allows(&daemon->budget, now_ns, BUDGET_FOLLOWED))
 		return "idle";
 	shifted = targets_shifted(&daemon->targets);
 	return !shifted ? NULL : shifted->has_window ? "shift" : "new";

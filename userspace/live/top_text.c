@@ -45,7 +45,7 @@ static void put_head(FILE *out, const json_t *status)
 	if (json_is_number(next))
 		fprintf(out, "next in %.0f s\n", json_number_value(next));
 	else
-		fputs("none comes\n", out);
+		fputs(real(budget, "interval_s") > 0 ? "none comes\n" : "by request only\n", out);
 }
 
 /* Busy as '#', idle as '.'. */

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * planted [--plant KIND@PLACE:MS]… [--null NOISE]… [--gpu-us N] [--seconds S] [--truth FILE]
- *         [--socket PATH] [--scratch FILE] [--cgroup FOLDER]
+ *         [--socket PATH] [--scratch FILE] [--cgroup FOLDER] [--when always|signal]
  * planted --serve PATH     the outside process of the place `process`
  * planted --ask PATH MS    the outside client of the kind `no_work`
  *
  * Each step launches --gpu-us of kernels and then goes through the next plant in turn. The loop runs ahead of
  * the device by up to AHEAD steps, so that a stall makes it late without any synchronisation; a drained kind
  * synchronises in every step instead. With --null nothing is planted and the noise goes on beside the loop.
+ * With --when signal plants run only from SIGUSR1 on and until SIGUSR2, and every step synchronises, so that
+ * the stall is seen without CUPTI too; not for the kind `signal`.
  *
  * The truth file has, beside the members that common_workload.h describes,
  *	plants        kind, place, ms, code, role, count (stalls) of each, what plant_settle says, and
@@ -18,6 +20,7 @@
  * in the whole loop, but for what is planted.
  */
 #include <inttypes.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -35,12 +38,31 @@ struct options {
 	size_t noise_count;
 	uint64_t gpu_ns;
 	const char *socket_path, *scratch, *cgroup;
+	bool by_signal; /* plants run only while they are switched on */
 };
+
+static volatile sig_atomic_t switched_on = 1;
+
+static void on_switch(int number)
+{
+	switched_on = number == SIGUSR1;
+}
+
+/* All plants are off until SIGUSR1 comes. */
+static void wait_for_signals(struct options *options)
+{
+	struct sigaction action = {.sa_handler = on_switch, .sa_flags = SA_RESTART};
+
+	options->by_signal = true;
+	switched_on = 0;
+	check(!sigaction(SIGUSR1, &action, NULL) && !sigaction(SIGUSR2, &action, NULL), "sigaction");
+}
 
 static void usage(void)
 {
 	fputs("usage: planted [--plant KIND@PLACE:MS]... [--null NOISE]... [--gpu-us N] [--seconds S]\n"
 	      "               [--truth FILE] [--socket PATH] [--scratch FILE] [--cgroup FOLDER]\n"
+	      "               [--when always|signal]\n"
 	      "       planted --serve PATH\n"
 	      "       planted --ask PATH MS\n",
 	      stderr);
@@ -70,7 +92,9 @@ static void parse(struct options *options, struct workload *workload, int argc, 
 			options->scratch = value;
 		else if (!strcmp(name, "--cgroup"))
 			options->cgroup = value;
-		else
+		else if (!strcmp(name, "--when") && !strcmp(value, "signal"))
+			wait_for_signals(options);
+		else if (strcmp(name, "--when") || strcmp(value, "always"))
 			usage();
 	}
 }
@@ -89,7 +113,7 @@ static void log_step(struct step_log *log)
 static void train(struct workload *workload, struct options *options, struct gpu_step *step,
                   struct step_log *log)
 {
-	bool drained = options->plant_count && options->plants[0].kind->drained;
+	bool drained = options->by_signal || (options->plant_count && options->plants[0].kind->drained);
 	cudaEvent_t done[AHEAD];
 
 	for (int i = 0; i < AHEAD; i++)
@@ -104,7 +128,7 @@ static void train(struct workload *workload, struct options *options, struct gpu
 			CUDA(cudaStreamSynchronize(step->stream));
 		else if (n >= AHEAD - 1)
 			CUDA(cudaEventSynchronize(done[(n + 1) % AHEAD]));
-		if (options->plant_count)
+		if (options->plant_count && switched_on)
 			plant_request(&options->plants[n % options->plant_count]);
 	}
 }

@@ -109,7 +109,7 @@ static int collect(struct capture *capture, struct error *error)
 		poll(NULL, 0, left_ms < POLL_MS ? (int)left_ms : POLL_MS);
 		err = bpf_source_poll(capture->options->source, error);
 		bpf_source_stats(capture->options->source, &stats);
-		if (stats.events >= capture->options->max_events)
+		if (stats.events + stats.lost_ring >= capture->options->max_events)
 			break;
 	}
 	capture->result->length_ns = clock_ns(CLOCK_MONOTONIC) - capture->result->start_ns;

@@ -14,6 +14,7 @@
 #define LEAST_WINDOW_NS 200000000ULL
 #define LEAST_TICK_NS   (SECOND_NS / 2) /* a shorter time says nothing about a share */
 #define OVER_TICKS      5               /* standing costs over the budget for so many ticks: a level down */
+#define STORM           20              /* costs so many times the budget are not waited for as long */
 #define UNDER_TICKS     60              /* and below half of it for so many: a level up */
 
 const char *budget_level_name(enum budget_level level)
@@ -284,7 +285,9 @@ static void note_standing(struct budget *budget, uint64_t elapsed_ns)
 	budget->standing_ns = 0;
 	budget->standing += SMOOTH_STANDING * (now - budget->standing);
 	/* The newest tick counts too: a storm must not go on until the average has followed. */
-	if (budget->standing > share(budget) || now > 4 * share(budget))
+	if (now > STORM * share(budget))
+		budget->over_ticks += (OVER_TICKS + 1) / 2;
+	else if (budget->standing > share(budget) || now > 4 * share(budget))
 		budget->over_ticks++;
 	else
 		budget->over_ticks = 0;

@@ -33,11 +33,21 @@ static void set_limit(int resource, uint64_t value)
 	setrlimit(resource, &limit);
 }
 
+/* "anon_inode:bpf_link" and the like. */
+static bool is_bpf_link(int folder, const char *name)
+{
+	char target[32];
+	ssize_t length = readlinkat(folder, name, target, sizeof(target));
+
+	return length > 0 && memmem(target, (size_t)length, "bpf_link", 8);
+}
+
 /*
  * The ports and clients of the daemon are not the child's: who connects to a daemon that has gone must see
- * that, and a client the end of its answer. Sockets that stderr goes to stay.
+ * that, and a client the end of its answer. Sockets that stderr goes to stay. Nor are its programs: one that
+ * the daemon switches off would otherwise run until the child has ended.
  */
-static void close_sockets(void)
+static void close_inherited(void)
 {
 	DIR *folder = opendir("/proc/self/fd");
 	struct dirent *entry;
@@ -46,7 +56,8 @@ static void close_sockets(void)
 	while (folder && (entry = readdir(folder))) {
 		int fd = atoi(entry->d_name);
 
-		if (fd > STDERR_FILENO && !fstat(fd, &status) && S_ISSOCK(status.st_mode))
+		if (fd > STDERR_FILENO && ((!fstat(fd, &status) && S_ISSOCK(status.st_mode)) ||
+		                           is_bpf_link(dirfd(folder), entry->d_name)))
 			close(fd);
 	}
 	if (folder)
@@ -61,7 +72,7 @@ static void settle_in(const struct window_options *options, pid_t parent)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(EXIT_FAILURE);
-	close_sockets();
+	close_inherited();
 	prctl(PR_SET_NAME, "whyidle-window");
 	sigemptyset(&none);
 	signal(SIGXFSZ, SIG_IGN); /* a file that is too large is a write that fails */

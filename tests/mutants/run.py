@@ -25,7 +25,7 @@ import table
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 FOLDERS = ["bpf", "cupti_bridge", "tests", "userspace", "vmlinux"]
 SUFFIXES = {"", ".S", ".c", ".cc", ".css", ".h", ".inc", ".js", ".mk"}
-TEST_SECONDS = 60  # those named take well below one; one that does not end has failed
+TEST_SECONDS = 30  # those named take well below one; one that does not end has failed
 TEST = re.compile(r"^\s*Test\(\s*(\w+)\s*,\s*(\w+)", re.MULTILINE)
 SUM = re.compile(r"Tested: (\d+) \| Passing: (\d+) \| Failing: (\d+) \| Crashing: (\d+)")
 FAILED = re.compile(r"^\[ *(?:FAIL|CRASH)\S*\] (\w+::\w+)", re.MULTILINE)

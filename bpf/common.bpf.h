@@ -91,6 +91,16 @@ struct thread_state {
 	__u64 call_stack;
 	__u64 launch_ns;
 	__u64 launch_stack, launch_return;
+
+	__u64 lock_called; /* first argument of the function of lock.bpf.c that it entered last, 0 none */
+	__u64 lock_second; /* of a wait for a condition variable: its mutex */
+	__u64 lock_stack;  /* stack pointer at that entry, and the return address that lay there */
+	__u64 lock_return;
+	__u32 lock_function; /* enum wire_lock */
+
+	__u32 lock_kind; /* of the interval that it is in, see struct wire_offcpu */
+	__u64 lock;
+	__u32 lock_holder;
 };
 
 struct {

@@ -64,6 +64,17 @@ struct wire_header {
 #define WIRE_OFFCPU_BOUND (1u << 5)
 #define WIRE_BOUND_MIN_NS 1000000ULL
 
+/* What a thread waits for in the C library. */
+enum wire_lock {
+	WIRE_LOCK_NONE = 0,
+	WIRE_LOCK_CONDITION = 1,
+	WIRE_LOCK_SEMAPHORE = 2,
+	WIRE_LOCK_JOIN = 3,
+	WIRE_LOCK_READ = 4, /* a read-write lock, to read or to write */
+	WIRE_LOCK_WRITE = 5,
+	WIRE_LOCK_MUTEX = 6,
+};
+
 /*
  * One interval in which a tracked thread did not run: from the switch away from it to the switch back.
  * It was blocked in [out_ns, wake_ns] and runnable in [wake_ns, in_ns]; if WIRE_OFFCPU_PREEMPTED is set it
@@ -104,6 +115,14 @@ struct wire_offcpu {
 	__u32 faults; /* page faults of the thread since its previous record */
 	__u16 out_cpu, in_cpu;
 	__u32 cpus_allowed; /* number of CPUs the thread may use */
+	/*
+	 * Of a futex wait inside a probed function of the C library (lock.bpf.c): what it waits for. 0: no such
+	 * wait.
+	 */
+	__u32 lock_kind;   /* enum wire_lock */
+	__u64 lock;        /* address of the object; of a join the thread's handle */
+	__u32 lock_holder; /* thread that had it at out_ns by the object's own memory, as the program counts
+	                      threads (innermost pid namespace); 0: nobody, or not known */
 	__u32 pad;
 };
 
@@ -303,7 +322,7 @@ enum wire_loss {
 };
 
 _Static_assert(sizeof(struct wire_header) == 8, "wire_header");
-_Static_assert(sizeof(struct wire_offcpu) == 184, "wire_offcpu");
+_Static_assert(sizeof(struct wire_offcpu) == 200, "wire_offcpu");
 _Static_assert(sizeof(struct wire_sample) == 56, "wire_sample");
 _Static_assert(sizeof(struct wire_stack) == 72, "wire_stack");
 _Static_assert(sizeof(struct wire_python_frame) == 16, "wire_python_frame");

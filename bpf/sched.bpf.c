@@ -17,6 +17,7 @@
  */
 #include "common.bpf.h"
 #include "file.bpf.h"
+#include "lock.bpf.h"
 #include "stack.bpf.h"
 
 /*
@@ -111,6 +112,7 @@ static __always_inline void interval_open(void *context, struct thread_state *th
 	thread->out_cpu = bpf_get_smp_processor_id();
 	thread->syscall = task_syscall(task, thread->args);
 	thread->object = thread->file = thread->ready = 0;
+	thread->lock_kind = WIRE_LOCK_NONE;
 	if (runnable) {
 		/* It was interrupted anywhere: its stack says nothing about a wait. */
 		thread->flags = WIRE_OFFCPU_PREEMPTED | (task_throttled(task) ? WIRE_OFFCPU_THROTTLED : 0);
@@ -125,6 +127,8 @@ static __always_inline void interval_open(void *context, struct thread_state *th
 		thread->object = syscall_object(task, thread->syscall, thread->args, false, &thread->file);
 	else if (thread->fault_address)
 		fault_object(thread, task);
+	if (settings.locks && syscall_kind(thread->syscall) == SYSCALL_FUTEX)
+		lock_take(thread, task);
 }
 
 /* Sends the interval [thread->out_ns, end]. */
@@ -162,6 +166,9 @@ static __always_inline void interval_record(struct thread_state *thread, struct 
 	record->out_cpu = thread->out_cpu;
 	record->in_cpu = record->header.cpu;
 	record->cpus_allowed = task->nr_cpus_allowed;
+	record->lock_kind = thread->lock_kind;
+	record->lock = thread->lock_kind ? thread->lock : 0;
+	record->lock_holder = thread->lock_kind ? thread->lock_holder : 0;
 	record->pad = 0;
 	if (thread->woken) {
 		record->flags |= WIRE_OFFCPU_WOKEN;

@@ -37,6 +37,7 @@ enum syscall_kind {
 	SYSCALL_POLL = 2,   /* an array of struct pollfd, the second one its length */
 	SYSCALL_SELECT = 3, /* something else that stands for several descriptors */
 	SYSCALL_EPOLL = 4,  /* a descriptor of an epoll */
+	SYSCALL_FUTEX = 5,  /* the address of a futex */
 };
 
 #define STACKS_OFFCPU  (1u << 0) /* blocked intervals of at least min_stack_ns */
@@ -53,7 +54,8 @@ struct bpf_settings {
 	__u8 switch_has_state; /* 1: sched_switch passes the state of the previous task (since 5.18) */
 	__u8 report_callers;   /* 1: processes outside the tracked set that call CUDA are told of */
 	__u8 adopt_callers;    /* 1: and tracked from then on */
-	__u8 pad[2];
+	__u8 locks;            /* 1: functions of the C library that wait are probed (lock.bpf.c) */
+	__u8 pad;
 	__u32 collector; /* process id of the collector, which is never tracked on demand */
 	__u32 cpus;      /* possible CPUs */
 	__u8 syscall_kinds[SETTINGS_SYSCALLS]; /* enum syscall_kind */

@@ -97,6 +97,22 @@ Test(attribute, a_contended_lock_names_its_holder)
 	cr_assert_str_eq(timeline_top(&line)->detail.lock, "futex 0x2000");
 }
 
+Test(attribute, probes_name_the_lock_and_change_no_cause)
+{
+	uint32_t helper = timeline_thread(&line, MAIN, 101, "helper");
+	struct offcpu *wait = timeline_futex(&line, main_thread, 11 * MS, 19 * MS, 19 * MS, helper, 0x2000);
+
+	wait->lock_kind = RECORD_LOCK_READ;
+	wait->lock = 0x2000;
+	wait->lock_holder = 101;
+	timeline_sleep(&line, helper, 8 * MS, 19 * MS - 100 * US);
+	end_gap();
+	timeline_analyse(&line);
+	assert_ns(CAUSE_WAIT_SLEEP, ROLE_THREAD, 7900 * US);
+	cr_assert(strstr(timeline_top(&line)->detail.waits_for,
+	                 "waits for the read-write lock (to read) 0x2000, held by helper (101) when it began"));
+}
+
 Test(attribute, each_holder_of_a_lock_gets_its_own_time)
 {
 	uint32_t one = timeline_thread(&line, MAIN, 101, "one");

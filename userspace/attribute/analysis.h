@@ -40,6 +40,7 @@ struct cause_detail {
 	const char *lock;         /* identity of a lock in words */
 	const char *function;     /* CUDA call or native function */
 	const char *python;       /* "file.py:12 function" */
+	const char *waits_for;    /* what the C library's functions say of the wait that led here, in words */
 	const char *holder;       /* thread that held the lock, or that had the CPU, "name (tid)" */
 	const char *const *stack; /* frames, innermost first */
 	size_t stack_count;

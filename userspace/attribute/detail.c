@@ -76,6 +76,62 @@ static int describe_stack(struct analysis *analysis, const struct model *model, 
 	return 0;
 }
 
+/* The thread of the process of `waiter` that has this id for the program itself, MODEL_NONE. */
+static uint32_t find_holder(const struct model *model, uint32_t waiter, const struct offcpu *offcpu)
+{
+	const struct process *process = &model->processes.items[model->threads.items[waiter].process];
+	const uint32_t *index;
+
+	array_for_each (index, &process->threads) {
+		const struct thread *thread = &model->threads.items[*index];
+		uint32_t tid = thread->namespace_tid ? thread->namespace_tid : thread->tid;
+
+		if (tid == offcpu->lock_holder && thread->start_ns <= offcpu->out_ns &&
+		    thread->end_ns >= offcpu->out_ns && *index != waiter)
+			return *index;
+	}
+	return MODEL_NONE;
+}
+
+/* "main waits for the condition variable queue_ready (app)", "…for the mutex 0x7f…, held by flusher (12)" */
+static int describe_lock(struct analysis *analysis, const struct model *model, const struct leaf *leaf,
+                         struct cause_detail *detail)
+{
+	static const char *const kinds[] = {
+	    [RECORD_LOCK_CONDITION] = "the condition variable",
+	    [RECORD_LOCK_SEMAPHORE] = "the semaphore",
+	    [RECORD_LOCK_JOIN] = "the end of the thread",
+	    [RECORD_LOCK_READ] = "the read-write lock (to read)",
+	    [RECORD_LOCK_WRITE] = "the read-write lock (to write)",
+	    [RECORD_LOCK_MUTEX] = "the mutex",
+	};
+	const struct offcpu *wait = leaf->lock_wait;
+	const struct thread *waiter = &model->threads.items[leaf->lock_waiter];
+	const char *name = model_string(model, wait->path), *holder = "";
+	uint32_t by = MODEL_NONE;
+	char address[24];
+
+	/* A join's futex is the thread's id, and its address says nothing to anybody. */
+	snprintf(address, sizeof(address), "0x%" PRIx64, wait->lock);
+	if (wait->lock_kind == RECORD_LOCK_JOIN) {
+		snprintf(address, sizeof(address), "%" PRIu32, (uint32_t)wait->args[2]);
+		name = "";
+	}
+	if (wait->lock_holder)
+		by = find_holder(model, leaf->lock_waiter, wait);
+	if (by != MODEL_NONE) {
+		const struct thread *thread = &model->threads.items[by];
+
+		holder = analysis_text(analysis, ", held by %s (%" PRIu32 ") when it began",
+		                       model_string(model, thread->comm), thread->tid);
+		if (!holder)
+			return -ENOMEM;
+	}
+	detail->waits_for = analysis_text(analysis, "%s waits for %s %s%s", model_string(model, waiter->comm),
+	                                  kinds[wait->lock_kind], *name ? name : address, holder);
+	return detail->waits_for ? 0 : -ENOMEM;
+}
+
 int leaf_describe(struct analysis *analysis, const struct model *model, const struct leaf *leaf,
                   struct cause_detail *detail)
 {
@@ -99,6 +155,8 @@ int leaf_describe(struct analysis *analysis, const struct model *model, const st
 		if (!detail->lock)
 			return -ENOMEM;
 	}
+	if (leaf->lock_wait && describe_lock(analysis, model, leaf, detail))
+		return -ENOMEM;
 	if (leaf->holder != MODEL_NONE) {
 		const struct thread *holder = &model->threads.items[leaf->holder];
 

@@ -244,8 +244,8 @@ static void blame_lock(struct walk *walk, uint32_t index, const struct offcpu *l
 	}
 }
 
-void walk_blocked(struct walk *walk, uint32_t index, const struct wait *wait, uint64_t from_ns,
-                  uint64_t to_ns)
+static void blame_blocked(struct walk *walk, uint32_t index, const struct wait *wait, uint64_t from_ns,
+                          uint64_t to_ns)
 {
 	const struct model *model = walk->model;
 	const struct offcpu *last = &model->threads.items[index].offcpu.items[wait->last];
@@ -279,4 +279,18 @@ void walk_blocked(struct walk *walk, uint32_t index, const struct wait *wait, ui
 	if (leaf.code == CAUSE_DEVICE_FLOOR)
 		leaf.role = ROLE_DEVICE;
 	emit_blocked(walk, leaf, last);
+}
+
+void walk_blocked(struct walk *walk, uint32_t index, const struct wait *wait, uint64_t from_ns,
+                  uint64_t to_ns)
+{
+	bool named = !walk->lock_wait && wait->first->lock_kind;
+
+	if (named) {
+		walk->lock_wait = wait->first;
+		walk->lock_waiter = index;
+	}
+	blame_blocked(walk, index, wait, from_ns, to_ns);
+	if (named)
+		walk->lock_wait = NULL;
 }

@@ -26,6 +26,7 @@ void walk_begin(struct walk *walk, const struct model *model, uint32_t launcher,
 	walk->depth = 0;
 	walk->confidence = CONFIDENCE_HIGH;
 	walk->last = (struct leaf){0};
+	walk->lock_wait = NULL;
 }
 
 void walk_emit(struct walk *walk, struct leaf leaf)
@@ -38,6 +39,8 @@ void walk_emit(struct walk *walk, struct leaf leaf)
 		leaf.confidence = CONFIDENCE_MEDIUM;
 	leaf.chain = walk->chain;
 	leaf.depth = walk->depth;
+	leaf.lock_wait = walk->lock_wait;
+	leaf.lock_waiter = walk->lock_waiter;
 	walk->last = leaf;
 	walk->leaf(walk->context, &leaf);
 }

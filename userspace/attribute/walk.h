@@ -34,6 +34,12 @@ struct leaf {
 	uint32_t stack;        /* index of model.stacks: user stack, MODEL_NONE */
 	uint64_t lock;         /* address, 0 none */
 	bool lock_shared;      /* between processes */
+	/*
+	 * The first wait of the chain whose object in the C library is known (offcpu.lock_kind), and whose it
+	 * is; NULL: none. It names what was waited for, and changes no cause.
+	 */
+	const struct offcpu *lock_wait;
+	uint32_t lock_waiter;
 	const uint32_t *chain; /* threads from the launcher to `thread`, `depth` of them */
 	uint32_t depth;
 };
@@ -54,6 +60,8 @@ struct walk {
 	uint32_t depth;
 	enum confidence confidence; /* lowest of the edges walked so far */
 	struct leaf last;           /* emitted */
+	const struct offcpu *lock_wait; /* see struct leaf */
+	uint32_t lock_waiter;
 };
 
 /* Prepares a walk for the gap that an operation launched by `launcher` ended. */

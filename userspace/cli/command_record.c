@@ -19,7 +19,7 @@ struct record_values {
 	const char *output, *html;
 	bool quiet, as_root, no_bridge, no_bpf, no_report, json, inject;
 	uint64_t ring_bytes, bridge_ring_bytes, sample_period_ns, min_offcpu_ns;
-	int uprobes, user_stacks;
+	int uprobes, user_stacks, locks;
 	struct record_targets targets;
 	struct record_span span;
 	const char *capture_range;
@@ -38,6 +38,11 @@ static const char *const stack_words[] = {[RECORDER_STACKS_ALL] = "all",
                                           [RECORDER_STACKS_SAMPLES] = "samples",
                                           [RECORDER_STACKS_NONE] = "none",
                                           NULL};
+
+static const char *const lock_words[] = {[RECORDER_LOCKS_OFF] = "off",
+                                         [RECORDER_LOCKS_WAITS] = "waits",
+                                         [RECORDER_LOCKS_MUTEXES] = "mutexes",
+                                         NULL};
 
 static const struct option_spec options[] = {
     {.name = "pid",
@@ -169,6 +174,13 @@ static const struct option_spec options[] = {
      .kind = OPTION_CHOICE,
      .offset = FIELD(user_stacks),
      .choices = stack_words},
+    {.name = "locks",
+     .argument = "WHICH",
+     .help = "probes on the C library, which name what threads wait for: off (default), waits (condition "
+             "variables, semaphores, joins, read-write locks), mutexes (these as well; costs the most)",
+     .kind = OPTION_CHOICE,
+     .offset = FIELD(locks),
+     .choices = lock_words},
     {.name = "no-bridge",
      .help = "load nothing into the command: no GPU timeline",
      .kind = OPTION_FLAG,
@@ -347,6 +359,8 @@ static int check(struct record_values *values, struct recorder_options *wanted, 
 	if (values->no_bpf && values->no_bridge)
 		return error_set(error, -EINVAL,
 		                 "record: --no-bpf and --no-bridge together leave nothing to record");
+	if (values->no_bpf && values->locks != RECORDER_LOCKS_OFF)
+		return error_set(error, -EINVAL, "record: --locks needs BPF, which --no-bpf leaves out");
 	if (record_span_resolve(&values->span, wanted, error))
 		return -EINVAL;
 	return record_targets_resolve(&values->targets, &wanted->targets, error);
@@ -386,6 +400,7 @@ static int run(const struct command_services *services, int argc, char **argv)
 	wanted.sample_period_ns = values.sample_period_ns;
 	wanted.min_offcpu_ns = values.min_offcpu_ns;
 	wanted.user_stacks = values.user_stacks;
+	wanted.locks = values.locks;
 	watcher.screen.progress = !values.quiet && isatty(STDERR_FILENO);
 	err = services->record(&wanted, &observer, &result, &error);
 	clear_progress(&watcher.screen);

@@ -21,18 +21,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <bpf/libbpf.h>
-#include <gelf.h>
 #include <libelf.h>
 
 #include "base/clock.h"
 #include "bpf/settings.h"
+#include "collect/bpf_exports.h"
 #include "collect/pure_call_arguments.h"
 #include "model/cuda_call.h"
 #include "whyidle.skel.h"
@@ -83,42 +82,21 @@ static int class_rank(enum cuda_class class)
 	}
 }
 
-/* Place in the file of a symbol's value: uprobes are set by file offset. */
-static bool file_offset(Elf *elf, uint64_t value, uint64_t *offset)
+static int add_function(void *context, const struct bpf_export *export)
 {
-	GElf_Phdr segment;
-	size_t count;
-
-	if (elf_getphdrnum(elf, &count))
-		return false;
-	for (size_t i = 0; i < count; i++) {
-		if (!gelf_getphdr(elf, i, &segment) || segment.p_type != PT_LOAD || !(segment.p_flags & PF_X))
-			continue;
-		if (value >= segment.p_vaddr && value - segment.p_vaddr < segment.p_filesz) {
-			*offset = value - segment.p_vaddr + segment.p_offset;
-			return true;
-		}
-	}
-	return false;
-}
-
-static int add_function(struct function_list *list, Elf *elf, const GElf_Sym *symbol, const char *name)
-{
+	struct function_list *list = context;
 	const struct cuda_function *known;
 	struct function *function;
-	uint64_t offset;
 
-	if (!name || symbol->st_shndx == SHN_UNDEF)
+	list->simulated |= !strcmp(export->name, SIMULATED_MARK);
+	if (!export->code)
 		return 0;
-	list->simulated |= !strcmp(name, SIMULATED_MARK);
-	if (GELF_ST_TYPE(symbol->st_info) != STT_FUNC)
-		return 0;
-	known = cuda_function_find(name);
-	if (!known || class_rank(known->class) < 0 || !file_offset(elf, symbol->st_value, &offset))
+	known = cuda_function_find(export->name);
+	if (!known || class_rank(known->class) < 0)
 		return 0;
 	/* Several names of one place are one function. */
 	array_for_each (function, list) {
-		if (function->offset == offset)
+		if (function->offset == export->offset)
 			return 0;
 	}
 	if (list->count == MAX_FUNCTIONS)
@@ -126,31 +104,10 @@ static int add_function(struct function_list *list, Elf *elf, const GElf_Sym *sy
 	function = array_add(list);
 	if (!function)
 		return -ENOMEM;
-	function->offset = offset;
-	function->name = name;
+	function->offset = export->offset;
+	function->name = export->name;
 	function->known = known;
 	return 0;
-}
-
-/* Functions of the file's table of exported symbols. The names belong to `elf`. */
-static int list_functions(struct function_list *list, Elf *elf)
-{
-	Elf_Scn *section = NULL;
-	GElf_Shdr header;
-	Elf_Data *data;
-	GElf_Sym symbol;
-	int err = 0;
-
-	while ((section = elf_nextscn(elf, section))) {
-		if (!gelf_getshdr(section, &header) || header.sh_type != SHT_DYNSYM || !header.sh_entsize)
-			continue;
-		data = elf_getdata(section, NULL);
-		for (int i = 0; data && !err && gelf_getsym(data, i, &symbol); i++)
-			err =
-			    add_function(list, elf, &symbol, elf_strptr(elf, header.sh_link, symbol.st_name));
-		break;
-	}
-	return err;
 }
 
 /* ---- links ---- */
@@ -171,13 +128,6 @@ static uint64_t cookie_of(uint32_t index, const struct function *function)
 	const struct call_arguments *at = call_arguments_find(function->known->name);
 
 	return CALL_COOKIE(index, at ? at->stream : CALL_PLACE_NONE, at ? at->object : CALL_PLACE_NONE);
-}
-
-/* A path that leads to an open file, whatever has become of the one it was opened by. */
-static const char *descriptor_path(int fd, char path[32])
-{
-	snprintf(path, 32, "/proc/self/fd/%d", fd);
-	return path;
 }
 
 /* Index of a new function's name, or a negative errno. */
@@ -277,7 +227,7 @@ static int probe_at_once(struct bpf_calls *calls, struct whyidle_bpf *programs, 
 		return -ENOMEM;
 	multi->calls = calls;
 	multi->programs = programs;
-	descriptor_path(fd, multi->path);
+	bpf_exports_path(fd, multi->path);
 	array_for_each (function, list) {
 		struct group *group = function->known->blocks ? &multi->blocking : &multi->launching;
 
@@ -309,7 +259,7 @@ static int probe_place(struct bpf_calls *calls, const struct bpf_program *progra
 	if (bpf_program__fd(program) < 0)
 		return -ENOTSUP;
 	return keep_link(calls, bpf_uprobe_event_attach(&calls->events, bpf_program__fd(program),
-	                                                descriptor_path(function->fd, path), function->offset,
+	                                                bpf_exports_path(function->fd, path), function->offset,
 	                                                function->cookie, at_return));
 }
 
@@ -430,7 +380,7 @@ static int attach_file(struct bpf_calls *calls, struct whyidle_bpf *programs, in
 	elf = elf_begin(fd, ELF_C_READ, NULL);
 	if (!elf || elf_kind(elf) != ELF_K_ELF)
 		result = error_set(error, -ENOEXEC, "%s is not an ELF file", path);
-	else if (list_functions(&list, elf))
+	else if (bpf_exports_visit(elf, add_function, &list))
 		result = error_no_memory(error);
 	else if (list.count) {
 		result = bpf_calls_one_by_one(programs) ? probe_one_by_one(calls, programs, fd, &list)
@@ -453,13 +403,11 @@ int bpf_calls_attach(struct bpf_calls *calls, struct whyidle_bpf *programs, cons
 	struct stat status;
 	int result, fd;
 
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (fd < 0)
-		return error_set(error, -errno, "cannot open %s: %s", path, strerror(errno));
-	if (fstat(fd, &status) || !S_ISREG(status.st_mode)) {
-		close(fd);
+	fd = bpf_exports_open(path, &status);
+	if (fd == -EINVAL)
 		return error_set(error, -EINVAL, "%s is not a file", path);
-	}
+	if (fd < 0)
+		return error_set(error, fd, "cannot open %s: %s", path, strerror(-fd));
 	array_for_each (file, &calls->files) {
 		if (file->device == status.st_dev && file->inode == status.st_ino) {
 			close(fd);

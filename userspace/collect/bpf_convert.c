@@ -34,6 +34,17 @@ static uint32_t convert_flags(uint32_t flags)
 	       (flags & WIRE_OFFCPU_BOUND ? RECORD_OFFCPU_BOUND : 0);
 }
 
+static enum record_lock_kind lock_kind(uint32_t kind)
+{
+	static const uint8_t kinds[] = {
+	    [WIRE_LOCK_CONDITION] = RECORD_LOCK_CONDITION, [WIRE_LOCK_SEMAPHORE] = RECORD_LOCK_SEMAPHORE,
+	    [WIRE_LOCK_JOIN] = RECORD_LOCK_JOIN,           [WIRE_LOCK_READ] = RECORD_LOCK_READ,
+	    [WIRE_LOCK_WRITE] = RECORD_LOCK_WRITE,         [WIRE_LOCK_MUTEX] = RECORD_LOCK_MUTEX,
+	};
+
+	return kind < sizeof(kinds) ? kinds[kind] : 0;
+}
+
 /* What a wait is about: for what of several became ready, the file, or where the futex lies. */
 static uint32_t object_name(struct bpf_converter *converter, const struct wire_offcpu *wire)
 {
@@ -75,6 +86,9 @@ static int convert_offcpu(struct bpf_converter *converter, const struct wire_off
 	    .cpus_allowed = wire->cpus_allowed,
 	    .path = object_name(converter, wire),
 	    .device = bpf_files_device(&converter->files, wire->file),
+	    .lock_kind = lock_kind(wire->lock_kind),
+	    .lock = wire->lock,
+	    .lock_holder = wire->lock_holder,
 	};
 	int err;
 

@@ -53,6 +53,7 @@ static const struct program {
     {"call_launches", false, "CUDA launches cannot be probed"},
     {"call_enters", false, "CUDA calls that block cannot be probed"},
     {"call_returns", false, "the end of CUDA calls cannot be probed"},
+    {"lock_called", false, "locks are not named: the C library cannot be probed"},
 };
 
 #define PROGRAMS_KNOWN (sizeof(programs_known) / sizeof(programs_known[0]))
@@ -100,6 +101,7 @@ static const struct {
     {SYS_getdents64, SYSCALL_FD},
     {SYS_io_uring_enter, SYSCALL_FD},
     {SYS_ppoll, SYSCALL_POLL},
+    {SYS_futex, SYSCALL_FUTEX},
 #ifdef SYS_epoll_pwait2
     {SYS_epoll_pwait2, SYSCALL_EPOLL},
 #endif
@@ -145,6 +147,7 @@ static void set_options(struct bpf_settings *settings, const struct plan *plan,
 	settings->switch_has_state = plan->switch_has_state;
 	settings->report_callers = options->callers.called != NULL;
 	settings->adopt_callers = settings->report_callers && options->callers.adopt;
+	settings->locks = options->locks;
 	for (size_t i = 0; i < PROGRAMS_KNOWN; i++) {
 		if (!strcmp(programs_known[i].name, "threads_adopted"))
 			settings->adopt_on_switch = plan->left_out[i];
@@ -207,7 +210,7 @@ static bool treated_as_refused(const char *name)
 static int set_attach_types(struct whyidle_bpf *programs, const struct plan *plan)
 {
 	struct bpf_program *const probes[] = {programs->progs.call_launches, programs->progs.call_enters,
-	                                      programs->progs.call_returns};
+	                                      programs->progs.call_returns, programs->progs.lock_called};
 	int err = 0;
 
 	for (size_t i = 0; plan->uprobe_multi && i < sizeof(probes) / sizeof(probes[0]) && !err; i++)
@@ -389,7 +392,8 @@ int bpf_probe_load(struct whyidle_bpf **programs, const struct bpf_source_option
 		return err;
 	for (size_t i = 0; i < PROGRAMS_KNOWN; i++)
 		plan.left_out[i] =
-		    !options->sample_period_ns && !strcmp(programs_known[i].name, "cpu_sampled");
+		    (!options->sample_period_ns && !strcmp(programs_known[i].name, "cpu_sampled")) ||
+		    (!options->locks && !strcmp(programs_known[i].name, "lock_called"));
 	table = plan;
 	table.thread_table = true;
 

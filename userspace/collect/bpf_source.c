@@ -20,6 +20,7 @@
 #include "bpf/settings.h"
 #include "collect/bpf_calls.h"
 #include "collect/bpf_convert.h"
+#include "collect/bpf_locks.h"
 #include "collect/bpf_probe.h"
 #include "collect/bpf_stacks.h"
 #include "collect/bpf_tasks.h"
@@ -36,6 +37,7 @@ struct bpf_source {
 	struct whyidle_bpf *programs;
 	struct ring_buffer *ring;
 	struct bpf_calls calls;
+	struct bpf_locks locks;
 	struct bpf_stacks stacks;
 	struct user_stacks user_stacks;
 	struct bpf_converter converter;
@@ -115,6 +117,7 @@ int bpf_source_open(struct bpf_source **result, const struct bpf_source_options 
 	if (!source)
 		return error_no_memory(error);
 	source->options = *options;
+	source->locks.mutexes = options->lock_mutexes;
 	err = bpf_probe_load(&source->programs, options, error);
 	if (err)
 		goto fail;
@@ -469,6 +472,17 @@ int bpf_source_attach_calls(struct bpf_source *source, const char *path, struct 
 	return attached;
 }
 
+int bpf_source_attach_locks(struct bpf_source *source, uint32_t pid, struct error *error)
+{
+	int program = bpf_program__fd(source->programs->progs.lock_called);
+
+	if (program < 0)
+		return error_set(error, -ENOTSUP, "the C library cannot be probed");
+	if (bpf_calls_one_by_one(source->programs))
+		return error_set(error, -ENOTSUP, "probes on many functions at once need Linux 6.6");
+	return bpf_locks_attach(&source->locks, program, pid, error);
+}
+
 bool bpf_source_simulated(const struct bpf_source *source)
 {
 	return source->calls.simulated;
@@ -636,6 +650,7 @@ int bpf_source_finish(struct bpf_source *source, struct error *error)
 		bpf_source_poll(source, NULL);
 	err = write_notes(source, result < 0 ? NULL : error);
 	bpf_calls_detach(&source->calls, source->programs);
+	bpf_locks_free(&source->locks);
 	return result < 0 ? result : err;
 }
 
@@ -666,6 +681,7 @@ void bpf_source_close(struct bpf_source *source)
 		return;
 	detach(source);
 	bpf_calls_detach(&source->calls, source->programs);
+	bpf_locks_free(&source->locks);
 	ring_buffer__free(source->ring);
 	bpf_calls_free(&source->calls);
 	bpf_stacks_free(&source->stacks);

@@ -42,6 +42,8 @@ struct bpf_source_options {
 	unsigned user_stacks;      /* which records have user stacks: STACKS_* of bpf/settings.h */
 	bool small;                /* for recordings of a second or so: maps and ring take less memory */
 	uint64_t min_stack_ns;     /* shorter off-CPU intervals have no user stack; 0: default (100 µs) */
+	bool locks;                /* bpf_source_attach_locks will be called */
+	bool lock_mutexes;         /* and is to probe mutexes as well, which cost the most */
 	struct bpf_source_callers callers;
 	void (*degraded)(void *context, const char *what); /* one line for each thing that will be missing */
 	void *context;
@@ -101,6 +103,13 @@ int bpf_source_attach(struct bpf_source *source, struct session_writer *writer, 
  * only: polls go on with the others, the most important ones first.
  */
 int bpf_source_attach_calls(struct bpf_source *source, const char *path, struct error *error);
+
+/*
+ * Puts uprobes on the functions of the C library of a process that wait for other threads: intervals then say
+ * which condition variable, semaphore, thread or lock. Files are keyed as above. Returns the number of files that
+ * are probed, now or before, or a negative errno (-ENOENT: it has no glibc; -ENOTSUP: Linux before 6.6).
+ */
+int bpf_source_attach_locks(struct bpf_source *source, uint32_t pid, struct error *error);
 
 /* True if one of the files was the driver of the simulated GPU. */
 bool bpf_source_simulated(const struct bpf_source *source);

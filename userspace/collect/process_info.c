@@ -197,7 +197,8 @@ static bool find_file(uint32_t pid, const char *range, const char *path, size_t 
 }
 
 /* Adds the library of one line of /proc/PID/maps, unless it is there or is none. */
-static size_t add_library(uint32_t pid, char *line, struct cuda_library *libraries, size_t count)
+static size_t add_library(uint32_t pid, char *line, bool (*wanted)(const char *name),
+                          struct cuda_library *libraries, size_t count)
 {
 	struct cuda_library *library = &libraries[count];
 	char *path = strchr(line, '/'), *range_end = strchr(line, ' ');
@@ -210,7 +211,7 @@ static size_t add_library(uint32_t pid, char *line, struct cuda_library *librari
 	*range_end = '\0';
 	path[length] = '\0';
 	name = strrchr(path, '/') + 1;
-	if (!is_cuda_library(name) || !find_file(pid, line, path, length, library))
+	if (!wanted(name) || !find_file(pid, line, path, length, library))
 		return count;
 	for (size_t i = 0; i < count; i++) {
 		if (libraries[i].device == library->device && libraries[i].inode == library->inode)
@@ -221,7 +222,9 @@ static size_t add_library(uint32_t pid, char *line, struct cuda_library *librari
 	return count + 1;
 }
 
-size_t process_cuda_libraries(uint32_t pid, struct cuda_library *libraries, size_t max)
+/* `hint` is in the path of each of them. */
+static size_t mapped_libraries(uint32_t pid, const char *hint, bool (*wanted)(const char *name),
+                               struct cuda_library *libraries, size_t max)
 {
 	char path[64], *line = NULL;
 	size_t size = 0, count = 0;
@@ -235,10 +238,20 @@ size_t process_cuda_libraries(uint32_t pid, struct cuda_library *libraries, size
 	while (count < max && (length = getline(&line, &size, maps)) > 0) {
 		if (line[length - 1] == '\n')
 			line[length - 1] = '\0';
-		if (strstr(line, "/libcuda"))
-			count = add_library(pid, line, libraries, count);
+		if (strstr(line, hint))
+			count = add_library(pid, line, wanted, libraries, count);
 	}
 	free(line);
 	fclose(maps);
 	return count;
+}
+
+size_t process_cuda_libraries(uint32_t pid, struct cuda_library *libraries, size_t max)
+{
+	return mapped_libraries(pid, "/libcuda", is_cuda_library, libraries, max);
+}
+
+size_t process_c_libraries(uint32_t pid, struct cuda_library *libraries, size_t max)
+{
+	return mapped_libraries(pid, "/lib", is_c_library, libraries, max);
 }

@@ -79,4 +79,7 @@ struct cuda_library {
  */
 size_t process_cuda_libraries(uint32_t pid, struct cuda_library *libraries, size_t max);
 
+/* The same for glibc: libc and, until 2.33, libpthread. */
+size_t process_c_libraries(uint32_t pid, struct cuda_library *libraries, size_t max);
+
 #endif

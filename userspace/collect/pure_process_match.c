@@ -199,3 +199,9 @@ bool is_cuda_library(const char *name)
 {
 	return is_cuda_driver(name) || (!strncmp(name, "libcudart", 9) && is_library_end(name + 9));
 }
+
+bool is_c_library(const char *name)
+{
+	return !strcmp(name, "libc.so.6") || !strcmp(name, "libpthread.so.0") ||
+	       !strncmp(name, "libc-2.", 7) || !strncmp(name, "libpthread-2.", 13);
+}

@@ -50,6 +50,9 @@ bool cgroup_pod(const char *text, char uid[37]);
 /* Name of a mapped file without the mark of a deleted one. True if it has that mark. */
 bool mapped_path_deleted(const char *path, size_t *length);
 
+/* "libc.so.6", "libpthread.so.0", "libc-2.31.so", "libpthread-2.31.so": glibc, not musl. */
+bool is_c_library(const char *name);
+
 /* "libcuda.so", "libcuda.so.1", "libcudart.so.13", "libcudart-0a1b2c.so.12.1" (as wheels rename it). */
 bool is_cuda_library(const char *name);
 

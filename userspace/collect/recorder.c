@@ -77,6 +77,8 @@ int recorder_start_bpf(struct recorder *recorder, const struct bpf_source_caller
 	    .min_offcpu_ns = recorder->options->min_offcpu_ns,
 	    .sample_period_ns = recorder->options->sample_period_ns,
 	    .user_stacks = stacks[recorder->options->user_stacks],
+	    .locks = recorder->options->locks != RECORDER_LOCKS_OFF,
+	    .lock_mutexes = recorder->options->locks == RECORDER_LOCKS_MUTEXES,
 	    .callers = callers ? *callers : (struct bpf_source_callers){0},
 	    .degraded = on_bpf_degraded,
 	    .context = recorder,

@@ -20,6 +20,13 @@ enum recorder_uprobes {
 	RECORDER_UPROBES_NEVER,
 };
 
+/* Which functions of the C library that wait are probed, to name locks. */
+enum recorder_locks {
+	RECORDER_LOCKS_OFF,
+	RECORDER_LOCKS_WAITS, /* condition variables, semaphores, joins, read-write locks */
+	RECORDER_LOCKS_MUTEXES, /* mutexes as well */
+};
+
 /* Which records come with a user stack. */
 enum recorder_user_stacks {
 	RECORDER_STACKS_ALL,
@@ -52,6 +59,7 @@ struct recorder_options {
 	uint64_t sample_period_ns;  /* 0: no samples */
 	uint64_t min_offcpu_ns;
 	enum recorder_user_stacks user_stacks;
+	enum recorder_locks locks;
 };
 
 struct recorder_progress {

@@ -109,6 +109,8 @@ static int attach_bpf(struct recorder *recorder, struct error *error)
 	err = bpf_source_track(recorder->bpf, recorder->launch.pid, error);
 	if (!err)
 		err = bpf_source_attach(recorder->bpf, recorder->writer, error);
+	if (!err)
+		recorder_probe_locks(recorder, recorder->launch.pid);
 	return err;
 }
 
@@ -132,7 +134,8 @@ static int start_watch(struct recorder *recorder, struct error *error)
 	    .context = recorder,
 	};
 
-	if (recorder->options->uprobes == RECORDER_UPROBES_ALWAYS)
+	if (recorder->options->uprobes == RECORDER_UPROBES_ALWAYS ||
+	    recorder->options->locks != RECORDER_LOCKS_OFF)
 		watch.mapped = recorder_cuda_mapped;
 	recorder->watch = cuda_watch_open(&watch);
 	return recorder->watch ? 0 : error_no_memory(error);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* CUDA without a bridge: probes on its calls, and what is said then. */
+/* Probes on functions of a process: CUDA calls where there is no bridge, and what is said then; locks. */
 #include <stdio.h>
 #include <string.h>
 
@@ -26,6 +26,16 @@ void recorder_probe_cuda(struct recorder *recorder, uint32_t pid, const struct c
 		recorder_say(recorder, "%d probes on the CUDA calls of process %u", attached, pid);
 }
 
+void recorder_probe_locks(struct recorder *recorder, uint32_t pid)
+{
+	struct error error = {0};
+
+	if (!recorder->bpf || recorder->options->locks == RECORDER_LOCKS_OFF)
+		return;
+	if (bpf_source_attach_locks(recorder->bpf, pid, &error) < 0)
+		recorder_degrade(recorder, "the locks of process %u are not named: %s", pid, error.text);
+}
+
 void recorder_put_rank(struct recorder *recorder, uint32_t pid)
 {
 	struct error error = {0};
@@ -37,7 +47,8 @@ void recorder_cuda_mapped(void *context, uint32_t pid, const struct cuda_library
 {
 	struct recorder *recorder = context;
 
-	if (recorder->bpf)
+	recorder_probe_locks(recorder, pid);
+	if (recorder->bpf && recorder->options->uprobes == RECORDER_UPROBES_ALWAYS)
 		recorder_probe_cuda(recorder, pid, libraries, count);
 }
 

@@ -94,6 +94,8 @@ void recorder_drop_file(struct recorder *recorder);
 /* recorder_cuda.c */
 void recorder_probe_cuda(struct recorder *recorder, uint32_t pid, const struct cuda_library *libraries,
                          size_t count);
+/* The same for what waits in its C library, if that is wanted. */
+void recorder_probe_locks(struct recorder *recorder, uint32_t pid);
 /* Keeps which rank of a job the process is, if its environment says so. */
 void recorder_put_rank(struct recorder *recorder, uint32_t pid);
 /* Callbacks of struct cuda_watch_options. */

@@ -106,6 +106,7 @@ static void on_found(void *context, struct discovered *process, bool again)
 	if (!again) {
 		want(recorder, process->pid);
 		recorder_put_rank(recorder, process->pid);
+		recorder_probe_locks(recorder, process->pid);
 	}
 	if (recorder->options->uprobes == RECORDER_UPROBES_NEVER && !recorder->injections)
 		recorder_degrade(recorder, "no CUDA calls for process %u (%s): --uprobes never", process->pid,
@@ -136,6 +137,8 @@ static int start_discovery(struct recorder *recorder, struct error *error)
 	discover_poll(recorder->discover, clock_ns(CLOCK_MONOTONIC));
 	for (size_t i = 0; i < targets->pid_count; i++)
 		want(recorder, targets->pids[i]);
+	for (size_t i = 0; i < targets->pid_count; i++)
+		recorder_probe_locks(recorder, targets->pids[i]);
 	track(recorder);
 	return 0;
 }

@@ -95,6 +95,12 @@ uint32_t model_get_thread(struct model *model, uint32_t pid, uint32_t tid)
 	return model_new_thread(model, pid, tid, 0);
 }
 
+/*
+ * Since Linux 6.16 the kernel tells of an exit before the thread goes on to give back its memory and wakes who
+ * waits for its end (sched_process_exit moved before exit_mm). Ids are not given to others as quickly.
+ */
+#define LAST_WAKE_NS 1000000000ULL
+
 uint32_t model_thread_at(const struct model *model, uint32_t tid, uint64_t time_ns)
 {
 	uint32_t index;
@@ -105,7 +111,9 @@ uint32_t model_thread_at(const struct model *model, uint32_t tid, uint64_t time_
 		const struct thread *thread = &model->threads.items[index];
 
 		if (thread->start_ns <= time_ns)
-			return thread->end_ns >= time_ns ? index : MODEL_NONE;
+			return thread->end_ns >= time_ns || time_ns - thread->end_ns <= LAST_WAKE_NS
+			           ? index
+			           : MODEL_NONE;
 		index = thread->previous;
 	}
 	return MODEL_NONE;

@@ -40,6 +40,10 @@ struct offcpu {
 	bool throttled;   /* while it was runnable its cgroup had no CPU quota left */
 	bool bound;       /* while it was runnable only CPUs were idle that it may not use */
 	bool lost_before; /* at least one interval of the thread is missing just before this one */
+	/* Of a wait inside a function of the C library that was probed, else lock_kind is 0. */
+	uint8_t lock_kind;    /* enum record_lock_kind */
+	uint64_t lock;        /* address of the object */
+	uint32_t lock_holder; /* thread that had it at out_ns, by its id in its innermost pid namespace; 0 */
 };
 
 struct sample {
@@ -103,6 +107,7 @@ struct thread {
 	uint32_t process;          /* index of model.processes */
 	uint32_t comm;             /* string id, the last one it had */
 	uint64_t start_ns, end_ns; /* life within the recording; start 0: it existed before */
+	uint32_t namespace_tid;    /* tid in its innermost pid namespace, 0 not known, or in no other */
 	uint32_t previous;         /* index of the earlier thread with the same tid, MODEL_NONE */
 	bool tracked;              /* its off-CPU intervals were recorded: no interval means running */
 	uint64_t tracked_from_ns;  /* but only from here on: it existed before; 0: since it began */

@@ -243,6 +243,7 @@ static int load_fork(struct loader *loader, const struct record_fork *record)
 		return -ENOMEM;
 	model->threads.items[index].start_ns = record->time_ns;
 	model->threads.items[index].comm = load_string_id(loader, record->comm);
+	model->threads.items[index].namespace_tid = record->namespace_tid;
 	model->threads.items[index].tracked = true;
 	model->threads.items[index].guest = record->child_tid == record->parent_tid;
 	return 0;
@@ -353,6 +354,9 @@ static int load_offcpu(struct loader *loader, const struct record_offcpu *record
 	    .throttled = record->flags & RECORD_OFFCPU_THROTTLED,
 	    .bound = record->flags & RECORD_OFFCPU_BOUND,
 	    .lost_before = record->seq > seq + 1 && (seq || thread->start_ns),
+	    .lock_kind = record->lock_kind <= RECORD_LOCK_MUTEX ? record->lock_kind : 0,
+	    .lock = record->lock,
+	    .lock_holder = record->lock_holder,
 	};
 	memcpy(offcpu->args, record->args, sizeof(offcpu->args));
 	memcpy(offcpu->waker_args, record->waker_args, sizeof(offcpu->waker_args));

@@ -158,9 +158,12 @@ static int evidence_detail(struct finding *finding, const struct cause *cause)
 	    {"in", cause->detail.function},
 	    {"Python", cause->detail.python},
 	};
-	char text[FORMAT_TEXT_SIZE(72)];
+	char text[FORMAT_TEXT_SIZE(72)], wait[FORMAT_TEXT_SIZE(160)];
 	int err = 0;
 
+	if (cause->detail.waits_for)
+		err = evidence_add(finding, "%s",
+		                   format_text(wait, sizeof(wait), cause->detail.waits_for, 160));
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]) && !err; i++) {
 		if (!lines[i].value)
 			continue;

@@ -44,6 +44,7 @@ static json_t *make_detail(struct maker *maker, const struct cause_detail *detai
 	set_text_if_known(maker, object, "function", detail->function);
 	set_text_if_known(maker, object, "python", detail->python);
 	set_text_if_known(maker, object, "holder", detail->holder);
+	set_text_if_known(maker, object, "waits_for", detail->waits_for);
 	if (detail->stack_count) {
 		stack = json_array();
 		for (size_t i = 0; i < detail->stack_count; i++)

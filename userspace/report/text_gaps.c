@@ -91,7 +91,7 @@ static int shown_from(uint64_t *least, const struct stretches *stretches, size_t
 static void append_detail(char *line, size_t size, const struct chain_link *link)
 {
 	const struct cause_detail *detail = &link->detail;
-	char text[FORMAT_TEXT_SIZE(60)];
+	char text[FORMAT_TEXT_SIZE(100)];
 	size_t used = strlen(line);
 	const char *separator = ": ";
 	const struct {
@@ -99,6 +99,7 @@ static void append_detail(char *line, size_t size, const struct chain_link *link
 	} parts[] = {
 	    {"", detail->python}, {"", detail->function}, {"", detail->syscall},
 	    {"", detail->path},   {"lock", detail->lock}, {findings_holder_label(link->code), detail->holder},
+	    {"", detail->waits_for},
 	};
 
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]) && used < size; i++) {
@@ -106,7 +107,7 @@ static void append_detail(char *line, size_t size, const struct chain_link *link
 			continue;
 		used += (size_t)snprintf(line + used, size - used, "%s%s%s%s", separator, parts[i].label,
 		                         *parts[i].label ? " " : "",
-		                         format_text(text, sizeof(text), parts[i].value, 60));
+		                         format_text(text, sizeof(text), parts[i].value, parts[i].value == detail->waits_for ? 100 : 60));
 		separator = ", ";
 	}
 }

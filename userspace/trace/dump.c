@@ -33,7 +33,7 @@ struct field {
 		    sizeof(((struct record_##record *)0)->field) / (elements), elements, how                 \
 	}
 #define FIELD(record, field, how) LIST(record, field, 1, how)
-#define MAX_FIELDS                28
+#define MAX_FIELDS                32
 
 static const struct field fields[][MAX_FIELDS] = {
     [RECORD_STRING] = {FIELD(string, id, NUMBER)},
@@ -76,7 +76,10 @@ static const struct field fields[][MAX_FIELDS] = {
                        FIELD(offcpu, in_cpu, NUMBER),
                        FIELD(offcpu, cpus_allowed, NUMBER),
                        FIELD(offcpu, path, STRING),
-                       FIELD(offcpu, device, STRING)},
+                       FIELD(offcpu, device, STRING),
+                       FIELD(offcpu, lock_kind, NUMBER),
+                       FIELD(offcpu, lock, HEX),
+                       FIELD(offcpu, lock_holder, NUMBER)},
     [RECORD_SAMPLE] = {FIELD(sample, time_ns, NUMBER), FIELD(sample, pid, NUMBER), FIELD(sample, tid, NUMBER),
                        FIELD(sample, syscall, SIGNED), FIELD(sample, kstack, NUMBER),
                        FIELD(sample, ustack, NUMBER), FIELD(sample, flags, HEX),

@@ -118,6 +118,15 @@ struct record_exit {
 #define RECORD_OFFCPU_THROTTLED (1u << 4) /* the CPU quota of its cgroup was used up */
 #define RECORD_OFFCPU_BOUND     (1u << 5) /* only CPUs that it may not use were idle while it was runnable */
 
+enum record_lock_kind {
+	RECORD_LOCK_CONDITION = 1,
+	RECORD_LOCK_SEMAPHORE = 2,
+	RECORD_LOCK_JOIN = 3,
+	RECORD_LOCK_READ = 4, /* a read-write lock, to read or to write */
+	RECORD_LOCK_WRITE = 5,
+	RECORD_LOCK_MUTEX = 6,
+};
+
 /* One off-CPU interval of a thread: see struct wire_offcpu in bpf/events.h for the meaning of each field. */
 struct record_offcpu {
 	struct record_header header;
@@ -138,6 +147,11 @@ struct record_offcpu {
 	uint32_t cpus_allowed;
 	uint32_t path;   /* string: what args[0] or the fault refers to (file, pipe, peer, lock), 0 unknown */
 	uint32_t device; /* string: what the file's file system is on, 0 unknown or no file */
+	/* Of a futex wait inside a function of the C library that was probed (record --locks) */
+	uint32_t lock_kind;   /* enum record_lock_kind, 0 not known */
+	uint64_t lock;        /* address of the object, of a join the handle of the thread */
+	uint32_t lock_holder; /* thread that had it when the wait began, by its id in its innermost pid
+	                         namespace; 0 not known */
 	uint32_t pad;
 };
 
@@ -367,7 +381,7 @@ _Static_assert(sizeof(struct record_task) == 32, "record_task");
 _Static_assert(sizeof(struct record_fork) == 40, "record_fork");
 _Static_assert(sizeof(struct record_exec) == 48, "record_exec");
 _Static_assert(sizeof(struct record_exit) == 40, "record_exit");
-_Static_assert(sizeof(struct record_offcpu) == 176, "record_offcpu");
+_Static_assert(sizeof(struct record_offcpu) == 192, "record_offcpu");
 _Static_assert(sizeof(struct record_sample) == 56, "record_sample");
 _Static_assert(sizeof(struct record_stack) == 32, "record_stack");
 _Static_assert(sizeof(struct record_symbol) == 48, "record_symbol");

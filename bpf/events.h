@@ -116,8 +116,8 @@ struct wire_offcpu {
 	__u16 out_cpu, in_cpu;
 	__u32 cpus_allowed; /* number of CPUs the thread may use */
 	/*
-	 * Of a futex wait inside a probed function of the C library (lock.bpf.c): what it waits for. 0: no such
-	 * wait.
+	 * Of a futex wait inside a probed function of the C library (lock.bpf.c): what it waits for. 0: no
+	 * such wait.
 	 */
 	__u32 lock_kind;   /* enum wire_lock */
 	__u64 lock;        /* address of the object; of a join the thread's handle */

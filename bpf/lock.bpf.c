@@ -3,8 +3,8 @@
  * Functions of the C library that wait for other threads (record --locks): which object a thread waits for.
  *
  * Nothing is sent from here: the entry leaves a note in the thread's state, and a switch away inside a futex
- * wait reads it (lock.bpf.h). So a call that does not block costs the probe alone. Returns are not probed: that
- * the call is still open is told by the stack, and that this futex is its object's by the address.
+ * wait reads it (lock.bpf.h). So a call that does not block costs the probe alone. Returns are not probed:
+ * that the call is still open is told by the stack, and that this futex is its object's by the address.
  *
  * The attach cookie is the enum wire_lock of the function.
  */

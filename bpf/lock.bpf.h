@@ -41,7 +41,8 @@ static __always_inline __u64 lock_bytes(__u32 kind)
 	}
 }
 
-/* The thread has not returned from the function: it is deeper in the stack, and the return address is there. */
+/* The thread has not returned from the function: it is deeper in the stack, and the return address is there.
+ */
 static __always_inline bool lock_call_open(const struct thread_state *thread, struct task_struct *task)
 {
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <linux/futex.h>
 #include <string.h>
+#include <sys/syscall.h>
 
 #include "gap_fixture.h"
 
@@ -109,8 +110,76 @@ Test(attribute, probes_name_the_lock_and_change_no_cause)
 	end_gap();
 	timeline_analyse(&line);
 	assert_ns(CAUSE_WAIT_SLEEP, ROLE_THREAD, 7900 * US);
-	cr_assert(strstr(timeline_top(&line)->detail.waits_for,
-	                 "waits for the read-write lock (to read) 0x2000, held by helper (101) when it began"));
+	cr_assert(
+	    strstr(timeline_top(&line)->detail.waits_for,
+	           "waits for the read-write lock (to read) 0x2000, held by helper (101) when it began"));
+}
+
+/* main joins thread 101, which slept until 1 ms before its end; its record comes before its last wake. */
+static struct offcpu *join_after_end(const char *woken_by, int waker_syscall, uint64_t end_ns)
+{
+	uint32_t ended = timeline_thread(&line, MAIN, 101, "joined");
+	struct offcpu *wait =
+	    timeline_blocked(&line, main_thread, 11 * MS, 19 * MS, 19 * MS, "futex_do_wait", ended, woken_by);
+
+	wait->syscall = SYS_futex;
+	wait->waker_syscall = waker_syscall;
+	timeline_sleep(&line, ended, 8 * MS, 17 * MS);
+	line.model.threads.items[ended].end_ns = end_ns;
+	end_gap();
+	return wait;
+}
+
+Test(attribute, a_join_leads_to_the_thread_that_has_just_ended)
+{
+	join_after_end("do_exit", SYS_exit, 18 * MS);
+	timeline_analyse(&line);
+	assert_ns(CAUSE_WAIT_SLEEP, ROLE_THREAD, 6 * MS);
+	assert_ns(CAUSE_HOST_USER_CODE, ROLE_THREAD, 1 * MS);
+	/* It had ended: what kept it from waking others at once is not recorded. */
+	assert_ns(CAUSE_UNKNOWN_UNTRACED, ROLE_THREAD, 1 * MS);
+}
+
+Test(attribute, a_thread_that_has_ended_wakes_nobody_by_a_call)
+{
+	join_after_end("futex_wake", SYS_futex, 18 * MS);
+	timeline_analyse(&line);
+	assert_ns(CAUSE_WAIT_SLEEP, ROLE_THREAD, 0);
+	assert_ns(CAUSE_UNKNOWN_UNTRACED, ROLE_LAUNCHER, 8 * MS);
+}
+
+Test(attribute, the_last_wake_of_another_process_is_not_that_of_an_ended_thread)
+{
+	join_after_end("do_exit", SYS_exit, 18 * MS)->waker_pid = WORKER;
+	timeline_analyse(&line);
+	assert_ns(CAUSE_WAIT_SLEEP, ROLE_THREAD, 0);
+	assert_ns(CAUSE_UNKNOWN_UNTRACED, ROLE_LAUNCHER, 8 * MS);
+}
+
+Test(attribute, a_later_thread_of_the_same_id_is_the_one_that_woke)
+{
+	uint32_t later;
+
+	join_after_end("do_exit", SYS_exit, 12 * MS);
+	later = model_new_thread(&line.model, MAIN, 101, 15 * MS);
+	line.model.threads.items[later].tracked = true;
+	line.model.threads.items[later].end_ns = 18 * MS;
+	timeline_analyse(&line);
+	/* Nothing of the first one: not its sleep until 17 ms. */
+	assert_ns(CAUSE_WAIT_SLEEP, ROLE_THREAD, 0);
+	assert_ns(CAUSE_HOST_USER_CODE, ROLE_THREAD, 3 * MS);
+}
+
+Test(attribute, long_after_its_end_a_thread_wakes_nobody)
+{
+	uint32_t ended = timeline_thread(&line, MAIN, 101, "joined");
+	struct offcpu wait = {.woken = true, .waker_ending = true, .waker_tid = 101, .waker_pid = MAIN};
+
+	line.model.threads.items[ended].end_ns = 18 * MS;
+	wait.wake_ns = 1018 * MS;
+	cr_assert_eq(model_waker(&line.model, &wait), ended);
+	wait.wake_ns++;
+	cr_assert_eq(model_waker(&line.model, &wait), MODEL_NONE);
 }
 
 Test(attribute, each_holder_of_a_lock_gets_its_own_time)

@@ -62,6 +62,20 @@ Test(cuda_call, others_are_other)
 	wake_classify((const char *[]){__VA_ARGS__}, sizeof((const char *[]){__VA_ARGS__}) / sizeof(char *), \
 	              tid, tid, syscall)
 
+#define IS_ENDING(syscall, ...)                                                                              \
+	wake_is_ending((const char *[]){__VA_ARGS__},                                                        \
+	               sizeof((const char *[]){__VA_ARGS__}) / sizeof(char *), syscall)
+
+Test(wait, last_wakes_of_a_thread_come_from_its_exit)
+{
+	cr_assert(IS_ENDING(SYS_exit, "futex_wake", "do_futex", "mm_release", "exit_mm", "do_exit"));
+	cr_assert(IS_ENDING(-1, "futex_wake", "mm_release", "do_exit", "do_group_exit", "get_signal"));
+	cr_assert(wake_is_ending(NULL, 0, SYS_exit_group));
+	cr_assert_not(IS_ENDING(SYS_futex, "futex_wake", "do_futex", "__x64_sys_futex"));
+	cr_assert_not(IS_ENDING(SYS_exit, "hrtimer_wakeup", "asm_sysvec_apic_timer_interrupt", "do_exit"));
+	cr_assert_not(wake_is_ending(NULL, 0, -1));
+}
+
 /* Stacks as seen on Linux 6.18. */
 Test(wait, kinds_by_stack)
 {

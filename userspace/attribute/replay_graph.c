@@ -94,7 +94,7 @@ static uint32_t awaited_thread(const struct replay_graph *graph, uint32_t index,
 		return interpreter_lock_holder(graph->model, index, last, wait->first->out_ns, last->wake_ns);
 	/* Whoever lets a lock go wakes the one that waits for it. */
 	return wait_leads_on(wait, last) || (offcpu_is_lock(last) && last->wake == WAKE_KIND_TASK)
-	           ? model_thread_at(graph->model, last->waker_tid, last->wake_ns)
+	           ? model_waker(graph->model, last)
 	           : MODEL_NONE;
 }
 

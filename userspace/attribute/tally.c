@@ -83,8 +83,12 @@ void tally_next_gap(struct tally *tally)
 
 static uint64_t part_key(const struct leaf *leaf)
 {
-	const uint64_t fields[] = {(uint64_t)leaf->syscall, leaf->function, leaf->lock, leaf->holder,
-	                           leaf->python, leaf->lock_wait ? leaf->lock_wait->lock : 0};
+	const uint64_t fields[] = {(uint64_t)leaf->syscall,
+	                           leaf->function,
+	                           leaf->lock,
+	                           leaf->holder,
+	                           leaf->python,
+	                           leaf->lock_wait ? leaf->lock_wait->lock : 0};
 
 	return hash_bytes(fields, sizeof(fields));
 }

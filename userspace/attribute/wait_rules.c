@@ -122,7 +122,7 @@ static bool blame_call(struct walk *walk, uint32_t index, const struct offcpu *o
 	         offcpu->wake == WAKE_KIND_TASK)
 		leaf.code = CAUSE_HOST_CUDA_LOCK;
 	if (offcpu->wake == WAKE_KIND_TASK)
-		leaf.holder = model_thread_at(walk->model, offcpu->waker_tid, offcpu->wake_ns);
+		leaf.holder = model_waker(walk->model, offcpu);
 	emit_blocked(walk, leaf, offcpu);
 	return true;
 }
@@ -153,7 +153,7 @@ uint32_t interpreter_lock_holder(const struct model *model, uint32_t thread, con
 	uint32_t holder = MODEL_NONE;
 
 	if (last->wake == WAKE_KIND_TASK)
-		holder = model_thread_at(model, last->waker_tid, last->wake_ns);
+		holder = model_waker(model, last);
 	return holder == MODEL_NONE || holder == thread ? busiest_sibling(model, thread, from_ns, to_ns)
 	                                                : holder;
 }
@@ -222,9 +222,8 @@ static void blame_lock(struct walk *walk, uint32_t index, const struct offcpu *l
 	leaf.lock = last->args[0];
 	leaf.lock_shared = !(last->args[1] & FUTEX_PRIVATE_FLAG);
 	while (turns < LOCK_TURNS) {
-		uint32_t holder = handed->wake == WAKE_KIND_TASK
-		                      ? model_thread_at(walk->model, handed->waker_tid, handed->wake_ns)
-		                      : MODEL_NONE;
+		uint32_t holder =
+		    handed->wake == WAKE_KIND_TASK ? model_waker(walk->model, handed) : MODEL_NONE;
 
 		holders[turns] = holder;
 		since[turns++] = from_ns;
@@ -254,7 +253,7 @@ static void blame_blocked(struct walk *walk, uint32_t index, const struct wait *
 	if (blame_call(walk, index, wait->first, from_ns, to_ns))
 		return;
 	if (last->wake == WAKE_KIND_TASK || last->wake == WAKE_KIND_CHILD_EXIT)
-		leaf.holder = model_thread_at(model, last->waker_tid, last->wake_ns);
+		leaf.holder = model_waker(model, last);
 	if (cause_of_wait(last->wait, &leaf.code)) {
 		emit_blocked(walk, leaf, last);
 		return;

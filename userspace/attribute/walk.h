@@ -58,8 +58,8 @@ struct walk {
 	uint32_t chain[WALK_DEPTH];
 	uint64_t since[WALK_DEPTH]; /* where each thread's stretch begins */
 	uint32_t depth;
-	enum confidence confidence; /* lowest of the edges walked so far */
-	struct leaf last;           /* emitted */
+	enum confidence confidence;     /* lowest of the edges walked so far */
+	struct leaf last;               /* emitted */
 	const struct offcpu *lock_wait; /* see struct leaf */
 	uint32_t lock_waiter;
 };

@@ -25,8 +25,7 @@ void worker_waits_add(struct worker_waits *waits, uint32_t waiter, uint32_t work
 static void add_blocked(struct state_mix *mix, const struct model *model, const struct offcpu *offcpu,
                         uint32_t consumer, uint64_t ns)
 {
-	uint32_t waker =
-	    offcpu->woken ? model_thread_at(model, offcpu->waker_tid, offcpu->wake_ns) : MODEL_NONE;
+	uint32_t waker = model_waker(model, offcpu);
 
 	if (offcpu->wait == WAIT_KIND_SLEEP)
 		mix->sleep += ns;

@@ -259,8 +259,8 @@ static int probe_place(struct bpf_calls *calls, const struct bpf_program *progra
 	if (bpf_program__fd(program) < 0)
 		return -ENOTSUP;
 	return keep_link(calls, bpf_uprobe_event_attach(&calls->events, bpf_program__fd(program),
-	                                                bpf_exports_path(function->fd, path), function->offset,
-	                                                function->cookie, at_return));
+	                                                bpf_exports_path(function->fd, path),
+	                                                function->offset, function->cookie, at_return));
 }
 
 static int probe_function(struct bpf_calls *calls, struct whyidle_bpf *programs,

@@ -39,8 +39,7 @@ int bpf_exports_visit(Elf *elf, int (*visit)(void *context, const struct bpf_exp
 			continue;
 		data = elf_getdata(section, NULL);
 		for (int i = 0; data && !result && gelf_getsym(data, i, &symbol); i++) {
-			struct bpf_export export = {.name =
-			                                elf_strptr(elf, header.sh_link, symbol.st_name)};
+			struct bpf_export export = {.name = elf_strptr(elf, header.sh_link, symbol.st_name)};
 
 			if (!export.name || symbol.st_shndx == SHN_UNDEF)
 				continue;

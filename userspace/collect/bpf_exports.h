@@ -15,8 +15,8 @@ struct bpf_export {
 };
 
 /*
- * Visits what the table of exported symbols defines. A function may come several times, under several names or
- * versions. Ends early when `visit` returns anything but 0, and returns that.
+ * Visits what the table of exported symbols defines. A function may come several times, under several names
+ * or versions. Ends early when `visit` returns anything but 0, and returns that.
  */
 int bpf_exports_visit(Elf *elf, int (*visit)(void *context, const struct bpf_export *export), void *context);
 

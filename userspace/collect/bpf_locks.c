@@ -38,8 +38,8 @@ static const struct {
 };
 
 /*
- * Where glibc is, for a process that has not mapped it yet because it has not executed its program. Until 2.33
- * the functions are in libpthread.
+ * Where glibc is, for a process that has not mapped it yet because it has not executed its program.
+ * Until 2.33 the functions are in libpthread.
  */
 static const char *const usual_places[] = {
     "/lib/x86_64-linux-gnu/libc.so.6",

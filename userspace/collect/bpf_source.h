@@ -106,8 +106,8 @@ int bpf_source_attach_calls(struct bpf_source *source, const char *path, struct 
 
 /*
  * Puts uprobes on the functions of the C library of a process that wait for other threads: intervals then say
- * which condition variable, semaphore, thread or lock. Files are keyed as above. Returns the number of files that
- * are probed, now or before, or a negative errno (-ENOENT: it has no glibc; -ENOTSUP: Linux before 6.6).
+ * which condition variable, semaphore, thread or lock. Files are keyed as above. Returns the number of files
+ * that are probed, now or before, or a negative errno (-ENOENT: it has no glibc; -ENOTSUP: Linux before 6.6).
  */
 int bpf_source_attach_locks(struct bpf_source *source, uint32_t pid, struct error *error);
 

@@ -23,7 +23,7 @@ enum recorder_uprobes {
 /* Which functions of the C library that wait are probed, to name locks. */
 enum recorder_locks {
 	RECORDER_LOCKS_OFF,
-	RECORDER_LOCKS_WAITS, /* condition variables, semaphores, joins, read-write locks */
+	RECORDER_LOCKS_WAITS,   /* condition variables, semaphores, joins, read-write locks */
 	RECORDER_LOCKS_MUTEXES, /* mutexes as well */
 };
 

@@ -90,9 +90,7 @@ static void put_wait(struct chrome *chrome, const struct offcpu *offcpu)
 		return;
 	chrome_string(chrome, "woken by", wake_kind_name(offcpu->wake));
 	if (offcpu->waker_tid)
-		chrome_thread(chrome, "waker",
-		              thread_comm_at(chrome->model, offcpu->waker_tid, offcpu->wake_ns),
-		              offcpu->waker_tid);
+		chrome_thread(chrome, "waker", waker_comm(chrome->model, offcpu), offcpu->waker_tid);
 }
 
 static int put_state(void *context, const struct state_span *span)

@@ -178,7 +178,7 @@ static uint32_t waker_of(const struct model *model, const struct offcpu *offcpu)
 {
 	if (!offcpu->woken || !offcpu->waker_tid || offcpu->preempted || offcpu->in_ns <= offcpu->wake_ns)
 		return MODEL_NONE;
-	return model_thread_at(model, offcpu->waker_tid, offcpu->wake_ns);
+	return model_waker(model, offcpu);
 }
 
 /*
@@ -227,9 +227,7 @@ static void put_wait(struct perfetto *perfetto, const struct offcpu *offcpu)
 		return;
 	perfetto_word(perfetto, "woken by", wake_kind_name(offcpu->wake));
 	if (offcpu->waker_tid)
-		perfetto_thread(perfetto, "waker",
-		                thread_comm_at(perfetto->model, offcpu->waker_tid, offcpu->wake_ns),
-		                offcpu->waker_tid);
+		perfetto_thread(perfetto, "waker", waker_comm(perfetto->model, offcpu), offcpu->waker_tid);
 }
 
 static int put_state(void *context, const struct state_span *span)

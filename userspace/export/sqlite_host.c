@@ -147,9 +147,7 @@ static void put_blocking_call(struct sqlite_writer *writer, const struct offcpu 
 
 static void put_wait(struct sqlite_writer *writer, const struct offcpu *offcpu, int64_t global_tid)
 {
-	bool has_waker = offcpu->woken && offcpu->waker_tid;
-	uint32_t waker =
-	    has_waker ? model_thread_at(writer->model, offcpu->waker_tid, offcpu->wake_ns) : MODEL_NONE;
+	uint32_t waker = model_waker(writer->model, offcpu);
 	const char *texts[] = {offcpu->preempted ? "preempted" : wait_kind_name(offcpu->wait),
 	                       offcpu->woken ? wake_kind_name(offcpu->wake) : NULL};
 	const int64_t row[] = {

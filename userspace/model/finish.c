@@ -84,6 +84,8 @@ static size_t stack_names(const struct model *model, uint32_t index, const char 
 	return count;
 }
 
+#define WAKE_ENDING (1u << 16) /* beside an enum wake_kind: see offcpu.waker_ending */
+
 /* Classification is a pure function of the stack and a few small values, so each combination is done once. */
 struct classifier {
 	const struct model *model;
@@ -144,9 +146,13 @@ static int classify_offcpu(struct classifier *classifier, struct offcpu *offcpu)
 		count = stack_names(classifier->model, offcpu->waker_kstack, names);
 		kind =
 		    wake_classify(names, count, offcpu->waker_tid, offcpu->waker_pid, offcpu->waker_syscall);
+		if (wake_is_ending(names, count, offcpu->waker_syscall))
+			kind |= WAKE_ENDING;
 		if (index_map_put(&classifier->wakes, key, kind))
 			return -ENOMEM;
 	}
+	offcpu->waker_ending = kind & WAKE_ENDING;
+	kind &= ~WAKE_ENDING;
 	offcpu->wake = kind;
 	/* An interrupt may run on top of any system call: what that one was about has no part in it. */
 	if (kind != WAKE_KIND_TASK && waits_for_several(offcpu))

@@ -95,28 +95,46 @@ uint32_t model_get_thread(struct model *model, uint32_t pid, uint32_t tid)
 	return model_new_thread(model, pid, tid, 0);
 }
 
-/*
- * Since Linux 6.16 the kernel tells of an exit before the thread goes on to give back its memory and wakes who
- * waits for its end (sched_process_exit moved before exit_mm). Ids are not given to others as quickly.
- */
-#define LAST_WAKE_NS 1000000000ULL
-
-uint32_t model_thread_at(const struct model *model, uint32_t tid, uint64_t time_ns)
+/* The last one that began with this tid before `time`, whether it had ended by then or not. */
+static uint32_t thread_begun(const struct model *model, uint32_t tid, uint64_t time_ns)
 {
 	uint32_t index;
 
 	if (!tid || !index_map_get(&model->thread_by_tid, tid, &index))
 		return MODEL_NONE;
-	while (index != MODEL_NONE) {
-		const struct thread *thread = &model->threads.items[index];
+	while (index != MODEL_NONE && model->threads.items[index].start_ns > time_ns)
+		index = model->threads.items[index].previous;
+	return index;
+}
 
-		if (thread->start_ns <= time_ns)
-			return thread->end_ns >= time_ns || time_ns - thread->end_ns <= LAST_WAKE_NS
-			           ? index
-			           : MODEL_NONE;
-		index = thread->previous;
-	}
-	return MODEL_NONE;
+uint32_t model_thread_at(const struct model *model, uint32_t tid, uint64_t time_ns)
+{
+	uint32_t index = thread_begun(model, tid, time_ns);
+
+	return index != MODEL_NONE && model->threads.items[index].end_ns >= time_ns ? index : MODEL_NONE;
+}
+
+/*
+ * A thread's last wakes come after the record of its end: of who waits for it (since Linux 6.16, which moved
+ * sched_process_exit before exit_mm), of who reads what it closes, of its parent. Its id is not given to
+ * others before, but where the records of a later thread were lost, the time between tells.
+ */
+#define LAST_WAKE_NS 1000000000ULL
+
+uint32_t model_waker(const struct model *model, const struct offcpu *offcpu)
+{
+	uint32_t index = offcpu->woken ? thread_begun(model, offcpu->waker_tid, offcpu->wake_ns) : MODEL_NONE;
+	const struct thread *thread;
+
+	if (index == MODEL_NONE)
+		return MODEL_NONE;
+	thread = &model->threads.items[index];
+	if (thread->end_ns >= offcpu->wake_ns)
+		return index;
+	return offcpu->waker_ending && thread->pid == offcpu->waker_pid &&
+	               offcpu->wake_ns - thread->end_ns <= LAST_WAKE_NS
+	           ? index
+	           : MODEL_NONE;
 }
 
 static uint64_t symbol_key(uint32_t pid, uint64_t address)

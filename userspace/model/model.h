@@ -37,6 +37,8 @@ struct offcpu {
 	enum wait_kind wait; /* what it was blocked in */
 	enum wake_kind wake; /* what woke it */
 	bool preempted, open, woken;
+	bool
+	    waker_ending; /* the waker was on its way out: the record of its end may be older than the wake */
 	bool throttled;   /* while it was runnable its cgroup had no CPU quota left */
 	bool bound;       /* while it was runnable only CPUs were idle that it may not use */
 	bool lost_before; /* at least one interval of the thread is missing just before this one */
@@ -318,6 +320,9 @@ const char *model_string(const struct model *model, uint32_t id);
 
 /* Index of the thread that had this tid at `time`, MODEL_NONE. */
 uint32_t model_thread_at(const struct model *model, uint32_t tid, uint64_t time_ns);
+
+/* The thread that ended the wait, which may have been on its way out; MODEL_NONE: none, or not known. */
+uint32_t model_waker(const struct model *model, const struct offcpu *offcpu);
 
 /* What is known of frame `index` of a stack, 0 the innermost; NULL if nothing is. */
 const struct symbol *model_frame(const struct model *model, const struct stack *stack, uint32_t index);

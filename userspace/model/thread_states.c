@@ -66,9 +66,17 @@ int thread_states_visit(const struct model *model, const struct thread *thread,
 	return rc;
 }
 
+static const char *comm_of(const struct model *model, uint32_t index)
+{
+	return index == MODEL_NONE ? "" : model_string(model, model->threads.items[index].comm);
+}
+
 const char *thread_comm_at(const struct model *model, uint32_t tid, uint64_t time_ns)
 {
-	uint32_t index = model_thread_at(model, tid, time_ns);
+	return comm_of(model, model_thread_at(model, tid, time_ns));
+}
 
-	return index == MODEL_NONE ? "" : model_string(model, model->threads.items[index].comm);
+const char *waker_comm(const struct model *model, const struct offcpu *offcpu)
+{
+	return comm_of(model, model_waker(model, offcpu));
 }

@@ -32,5 +32,7 @@ const char *wake_kind_name(enum wake_kind kind);
 
 /* Name of the thread that had this tid at a time, "" if there is none. */
 const char *thread_comm_at(const struct model *model, uint32_t tid, uint64_t time_ns);
+/* Name of the thread that ended a wait, "" if it is not known. */
+const char *waker_comm(const struct model *model, const struct offcpu *offcpu);
 
 #endif

@@ -223,6 +223,7 @@ static const char *const network_frames[] = {"net_rx_action", "__napi_poll", "na
 static const char *const send_frames[] = {
     "tcp_sendmsg", "udp_sendmsg", "inet_sendmsg", "__sock_sendmsg", "sock_sendmsg", "sock_write_iter", NULL};
 static const char *const unix_frames[] = {"unix_", "__unix_", NULL};
+static const char *const exit_frames[] = {"do_exit", NULL}; /* also of a thread that a signal ends */
 static const char *const worker_frames[] = {"worker_thread", "kthread", "rescuer_thread", NULL};
 
 /* Without a usable stack: what the system call can block in. */
@@ -336,6 +337,14 @@ enum wake_kind wake_classify(const char *const *frames, size_t count, uint32_t w
 		return WAKE_KIND_WORKER;
 	/* In a system call of its own and not in an interrupt: it did the waking, whatever the object is. */
 	return waker_syscall >= 0 ? WAKE_KIND_TASK : WAKE_KIND_UNKNOWN;
+}
+
+bool wake_is_ending(const char *const *frames, size_t count, int32_t waker_syscall)
+{
+	bool exits = waker_syscall == SYS_exit || waker_syscall == SYS_exit_group;
+
+	return (exits || frames_have(frames, count, 0, exit_frames)) &&
+	       !frames_have(frames, count, 0, interrupt_frames);
 }
 
 enum sample_kind sample_classify(const char *const *frames, size_t count, bool user, int32_t syscall)

@@ -68,6 +68,9 @@ enum wait_kind wait_classify(const char *const *frames, size_t count, int32_t sy
 enum wake_kind wake_classify(const char *const *frames, size_t count, uint32_t waker_tid, uint32_t waker_pid,
                              int32_t waker_syscall);
 
+/* True if the waker did it while it ended. */
+bool wake_is_ending(const char *const *frames, size_t count, int32_t waker_syscall);
+
 enum sample_kind sample_classify(const char *const *frames, size_t count, bool user, int32_t syscall);
 
 const char *wait_kind_name(enum wait_kind kind); /* "futex", "pipe", … */

@@ -97,8 +97,9 @@ static void append_detail(char *line, size_t size, const struct chain_link *link
 	const struct {
 		const char *label, *value;
 	} parts[] = {
-	    {"", detail->python}, {"", detail->function}, {"", detail->syscall},
-	    {"", detail->path},   {"lock", detail->lock}, {findings_holder_label(link->code), detail->holder},
+	    {"", detail->python},    {"", detail->function},
+	    {"", detail->syscall},   {"", detail->path},
+	    {"lock", detail->lock},  {findings_holder_label(link->code), detail->holder},
 	    {"", detail->waits_for},
 	};
 
@@ -107,7 +108,8 @@ static void append_detail(char *line, size_t size, const struct chain_link *link
 			continue;
 		used += (size_t)snprintf(line + used, size - used, "%s%s%s%s", separator, parts[i].label,
 		                         *parts[i].label ? " " : "",
-		                         format_text(text, sizeof(text), parts[i].value, parts[i].value == detail->waits_for ? 100 : 60));
+		                         format_text(text, sizeof(text), parts[i].value,
+		                                     parts[i].value == detail->waits_for ? 100 : 60));
 		separator = ", ";
 	}
 }

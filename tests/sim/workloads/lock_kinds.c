@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * lock_kinds KIND [--seconds N] [--truth FILE]: after each step main waits for the thread "helper" by what the C
- * library has for it: condition, semaphore, join, read, write (a read-write lock) or mutex. The helper sleeps for
- * 5 ms meanwhile, with the lock held where there is one. All objects are static, so that they have names.
+ * lock_kinds KIND [--seconds N] [--truth FILE]: after each step main waits for the thread "helper" by what
+ * the C library has for it: condition, semaphore, join, read, write (a read-write lock) or mutex. The helper
+ * sleeps for 5 ms meanwhile, with the lock held where there is one. All objects are static, so that they have
+ * names.
  *
  * planted_ns: GPU idle time within the wait, without main's run delay.
  */

@@ -169,6 +169,23 @@ def test_c_function_that_waits_for_a_lock(ctx):
 
 @limit(60)
 @needs("bpf")
+def test_functions_that_were_inlined(ctx):
+    """By the debug information of the program; and by that which is given later, if it has none."""
+    program, stripped = ctx.sim("odd_target"), ctx.path("stripped")
+    assert ctx.run("strip", "-o", stripped, program).status == 0
+    for binary, symbols in (program, ()), (stripped, ("--symbols", os.path.dirname(program))):
+        done = ctx.record(binary, "sleeper", options=("-q", "--no-report"))
+        assert done.status == 0, done
+        done = ctx.run(ctx.whyidle, "export", ctx.path("session.whyidle"), "--format", "folded", "-o", "-", *symbols)
+        assert done.status == 0, done
+        stacks = [line.rsplit(" ", 1) for line in done.out.splitlines() if ";sleeper_waits;" in line and ";wait_ms;" in line]
+        spent = sum(int(ns) for _, ns in stacks)
+        within = sum(int(ns) for stack, ns in stacks if ";main;run_sleeper;sleeper_waits;many_naps;nap;wait_ms;" in stack)
+        assert spent and within > 0.9 * spent, done.out
+
+
+@limit(60)
+@needs("bpf")
 def test_function_of_a_deleted_binary(ctx):
     copy = shutil.copy(ctx.sim("lock_wait"), ctx.path("copy"))
     check_function(ctx, "record_step", "sh", "-c",

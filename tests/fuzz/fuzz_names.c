@@ -60,8 +60,8 @@ static void try_binary(const uint8_t *data, size_t size)
 {
 	struct binary *binary = binary_open(memory_file(data, size));
 	uint64_t address, step = size / 16 + 1;
-	const char *file;
-	int line;
+	struct source_place places[SOURCE_PLACES_MAX];
+	size_t count;
 
 	REQUIRE(binary);
 	binary_add_debug(binary, memory_file(data, size));
@@ -74,7 +74,10 @@ static void try_binary(const uint8_t *data, size_t size)
 		name = binary_function(binary, address);
 		REQUIRE(!name || *name);
 		binary_rule(binary, address, &rule);
-		binary_line(binary, address, &file, &line);
+		count = binary_places(binary, address, places);
+		REQUIRE(count <= SOURCE_PLACES_MAX);
+		for (size_t i = 0; i < count; i++)
+			REQUIRE(places[i].line >= 0);
 		unwind_in(binary, data, size, address);
 	}
 	binary_symbol(binary, "_PyRuntime");

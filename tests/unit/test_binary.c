@@ -89,15 +89,40 @@ Test(binary, split_debug_information)
 {
 	struct binary *binary = binary_open(open_fixture("names-stripped.so"));
 	uint64_t local = local_address();
-	const char *file;
-	int line;
+	struct source_place places[SOURCE_PLACES_MAX];
 
 	binary_add_debug(binary, open_fixture("names-cxx.so")); /* another build id: refused */
 	binary_add_debug(binary, open_fixture("names.so"));
 	cr_assert_str_eq(binary_function(binary, local), "fixture_local");
-	cr_assert(binary_line(binary, local, &file, &line));
-	cr_assert(strstr(file, "fixtures/names.c"), "%s", file);
-	cr_assert(line >= 3 && line <= 5, "line %d", line);
+	cr_assert_eq(binary_places(binary, local, places), 1);
+	cr_assert_str_eq(places[0].function, "fixture_local");
+	cr_assert(strstr(places[0].file, "fixtures/names.c"), "%s", places[0].file);
+	cr_assert(places[0].line >= 3 && places[0].line <= 5, "line %d", places[0].line);
+	binary_free(binary);
+}
+
+/* Each function has the line that it is at: the outer ones that of the call. */
+Test(binary, inlined_functions)
+{
+	static const struct {
+		const char *function;
+		int first, last;
+	} wanted[] = {{"fixture_innermost", 20, 21}, {"fixture_between", 26, 26}, {"fixture_around", 32, 32}};
+	struct binary *binary = binary_open(open_fixture("names.so"));
+	uint64_t address = binary_symbol(binary, "fixture_around");
+	struct source_place places[SOURCE_PLACES_MAX];
+	size_t count = 0;
+
+	for (; count < 3 && !strcmp(binary_function(binary, address) ?: "", "fixture_around"); address++)
+		count = binary_places(binary, address, places);
+	cr_assert_eq(count, 3);
+	for (size_t i = 0; i < count; i++) {
+		cr_assert_str_eq(places[i].function, wanted[i].function);
+		cr_assert(strstr(places[i].file, "fixtures/names.c"), "%s", places[i].file);
+		cr_assert(places[i].line >= wanted[i].first && places[i].line <= wanted[i].last,
+		          "%s: line %d", places[i].function, places[i].line);
+	}
+	cr_assert_eq(binary_places(binary, 1ULL << 40, places), 0);
 	binary_free(binary);
 }
 
@@ -149,13 +174,12 @@ Test(binary, no_elf_file)
 {
 	struct binary *binary = open_bytes("#!/bin/sh\n", 10);
 	struct unwind_rule rule;
-	const char *file;
+	struct source_place places[SOURCE_PLACES_MAX];
 	uint64_t address;
-	int line;
 
 	cr_assert_null(binary_function(binary, 0x1000));
 	cr_assert_not(binary_rule(binary, 0x1000, &rule));
-	cr_assert_not(binary_line(binary, 0x1000, &file, &line));
+	cr_assert_eq(binary_places(binary, 0x1000, places), 0);
 	cr_assert_not(binary_address(binary, 0, &address));
 	cr_assert_eq(binary_symbol(binary, "main"), 0);
 	cr_assert_str_eq(binary_build_id(binary), "");

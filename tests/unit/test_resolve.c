@@ -157,3 +157,33 @@ Test(resolve, build_ids_are_no_paths)
 	}
 	symbol_folder_close(folder);
 }
+
+/* Functions that were inlined get frames of their own, also those that are known only now; once. */
+Test(resolve, inlined_functions)
+{
+	struct binary *binary = open_fixture("names.so");
+	uint64_t address = binary_symbol(binary, "fixture_around");
+	struct source_place places[SOURCE_PLACES_MAX];
+	static const char *const names[] = {"fixture_innermost", "fixture_between", "fixture_around"};
+	const struct stack *stack;
+	struct model model;
+	uint64_t functions;
+
+	while (binary_places(binary, address, places) < 3)
+		address++;
+	cr_assert_eq(model_load_session(&model, write_session(binary_build_id(binary), address), NULL), 0);
+	for (int again = 0; again < 2; again++) {
+		cr_assert_eq(model_resolve(&model, UNIT_FIXTURES, true, &functions, NULL), 0);
+		stack = &model.stacks.items[0];
+		cr_assert_eq(stack->count, 3);
+		for (uint32_t i = 0; i < 3; i++) {
+			const struct symbol *symbol = model_frame(&model, stack, i);
+
+			cr_assert_str_eq(model_string(&model, symbol->name), names[i]);
+			cr_assert_eq(symbol->line, (uint32_t)places[i].line);
+			cr_assert_str_eq(model_string(&model, symbol->module), "/opt/lib/names.so");
+		}
+	}
+	model_free(&model);
+	binary_free(binary);
+}

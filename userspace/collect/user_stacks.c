@@ -160,6 +160,63 @@ static const char *function_at(struct builder *builder, uint64_t address, struct
 	return place->mapping->inode ? NULL : process_code_jit(builder->process, address, builder->now_ns);
 }
 
+static uint32_t place_string(struct user_stacks *stacks, const char *text)
+{
+	return text ? session_writer_cstring(stacks->writer, text) : 0;
+}
+
+/*
+ * Writes the functions that were inlined at a place, the innermost first, which is places[0]; `serial`
+ * becomes that of the outermost of them, 0 if there is none.
+ */
+static int write_inlined(struct builder *builder, const struct source_place *places, size_t count,
+                         uint32_t module, uint32_t *serial)
+{
+	struct user_stacks *stacks = builder->stacks;
+	int err = 0;
+
+	*serial = 0;
+	for (size_t i = 0; i < count && !err; i++) {
+		struct record_symbol record = {
+		    .header = {.type = RECORD_SYMBOL, .size = sizeof(record)},
+		    .name = place_string(stacks, places[i].function),
+		    .module = module,
+		    .file = place_string(stacks, places[i].file),
+		    .line = places[i].line > 0 ? places[i].line : 0,
+		    .inner = *serial,
+		};
+		const uint32_t parts[] = {record.name, module, record.file, record.line, record.inner};
+		uint64_t key = hash_bytes(parts, sizeof(parts));
+
+		if (index_map_get(&stacks->inlined, key, serial))
+			continue;
+		*serial = ++stacks->inlined_count;
+		if (index_map_put(&stacks->inlined, key, *serial))
+			return error_no_memory(builder->error);
+		record.address = RECORD_FRAME_INLINED | *serial;
+		err = session_writer_put(stacks->writer, &record, builder->error);
+	}
+	return err;
+}
+
+/* Fills in what the debug information says of a frame. */
+static int describe_source(struct builder *builder, const struct code_place *place,
+                           struct record_symbol *record)
+{
+	struct source_place places[SOURCE_PLACES_MAX];
+	size_t count = binary_places(place->binary, place->address, places);
+	const struct source_place *own;
+
+	if (!count)
+		return 0;
+	own = &places[count - 1];
+	if (!record->name)
+		record->name = place_string(builder->stacks, own->function);
+	record->file = place_string(builder->stacks, own->file);
+	record->line = own->line > 0 ? own->line : 0;
+	return write_inlined(builder, places, count - 1, record->module, &record->inner);
+}
+
 /* Writes the name of a native frame, unless that was done. `looked_up` is within the call. */
 static int write_native_symbol(struct builder *builder, uint64_t address, uint64_t looked_up)
 {
@@ -167,17 +224,15 @@ static int write_native_symbol(struct builder *builder, uint64_t address, uint64
 	struct record_symbol record = {.header = {.type = RECORD_SYMBOL, .size = sizeof(record)}};
 	uint64_t key = hash_mix(builder->space) ^ address;
 	struct code_place place = {0};
-	const char *name, *file;
+	const char *name;
 	uint32_t seen;
-	int line;
+	int err = 0;
 
 	if (index_map_get(&stacks->symbols, key, &seen))
 		return 0;
 	if (index_map_put(&stacks->symbols, key, 1))
 		return error_no_memory(builder->error);
 	name = function_at(builder, looked_up, &place);
-	stacks->frames++;
-	stacks->unnamed += !name;
 	record.address = address;
 	record.pid = builder->space;
 	/* The version that a symbol table may append to a name is no part of it. */
@@ -187,12 +242,11 @@ static int write_native_symbol(struct builder *builder, uint64_t address, uint64
 	if (place.binary) {
 		record.module_address = place.address;
 		record.build_id = session_writer_cstring(stacks->writer, binary_build_id(place.binary));
+		err = describe_source(builder, &place, &record);
 	}
-	if (place.binary && binary_line(place.binary, place.address, &file, &line)) {
-		record.file = session_writer_cstring(stacks->writer, file);
-		record.line = line > 0 ? line : 0;
-	}
-	return session_writer_put(stacks->writer, &record, builder->error);
+	stacks->frames++;
+	stacks->unnamed += !record.name;
+	return err ? err : session_writer_put(stacks->writer, &record, builder->error);
 }
 
 /* Serial number of a Python function and line, written when it is new; 0 if it cannot be named. */
@@ -401,6 +455,7 @@ void user_stacks_free(struct user_stacks *stacks)
 	index_map_free(&stacks->ids);
 	index_map_free(&stacks->symbols);
 	index_map_free(&stacks->lines);
+	index_map_free(&stacks->inlined);
 	index_map_free(&stacks->pending);
 	array_free(&stacks->waiting);
 }

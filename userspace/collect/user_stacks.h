@@ -42,6 +42,9 @@ struct user_stacks {
 	struct index_map symbols; /* hash of process and address whose symbol was written */
 	struct index_map lines;   /* hash of a Python function and line → serial number of its frame */
 	uint32_t line_count;
+	struct index_map
+	    inlined; /* hash of what is said of an inlined function → serial number of its symbol */
+	uint32_t inlined_count;
 	struct index_map pending; /* thread → index in `waiting` */
 	struct {
 		ARRAY(struct pending_stack)

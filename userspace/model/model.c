@@ -153,7 +153,7 @@ int model_add_symbol(struct model *model, const struct symbol *symbol)
 	                     model->symbols.count - 1);
 }
 
-static const struct symbol *find_symbol(const struct model *model, uint32_t pid, uint64_t address)
+const struct symbol *model_find_symbol(const struct model *model, uint32_t pid, uint64_t address)
 {
 	const struct symbol *symbol;
 	uint32_t index;
@@ -166,7 +166,7 @@ static const struct symbol *find_symbol(const struct model *model, uint32_t pid,
 
 const char *model_symbol(const struct model *model, uint32_t pid, uint64_t address)
 {
-	const struct symbol *symbol = find_symbol(model, pid, address);
+	const struct symbol *symbol = model_find_symbol(model, pid, address);
 
 	return symbol && symbol->name ? model_string(model, symbol->name) : NULL;
 }
@@ -174,9 +174,10 @@ const char *model_symbol(const struct model *model, uint32_t pid, uint64_t addre
 const struct symbol *model_frame(const struct model *model, const struct stack *stack, uint32_t index)
 {
 	uint64_t address = model->frames.items[stack->first + index];
-	bool interpreted = stack->kind == RECORD_STACK_USER && address & RECORD_FRAME_INTERPRETED;
+	bool elsewhere =
+	    stack->kind == RECORD_STACK_USER && address & (RECORD_FRAME_INTERPRETED | RECORD_FRAME_INLINED);
 
-	return find_symbol(model, interpreted ? 0 : stack->pid, address);
+	return model_find_symbol(model, elsewhere ? 0 : stack->pid, address);
 }
 
 void model_free(struct model *model)

@@ -218,6 +218,7 @@ struct symbol {
 	uint32_t line;
 	uint32_t build_id;       /* string id, of the module */
 	uint64_t module_address; /* in the module, 0 not known */
+	uint64_t inner;          /* address of the symbol of what was inlined there, 0 none */
 };
 
 /* A synchronisation as CUPTI reports it: the host waited for a stream, an event or the context. */
@@ -333,6 +334,12 @@ const struct symbol *model_frame(const struct model *model, const struct stack *
  */
 int model_infer(struct model *model);
 
+/*
+ * Gives functions that were inlined frames of their own in the user stacks, before the one that they are in;
+ * what has them is left as it is. Returns 0 or -ENOMEM. Part of model_name_stacks.
+ */
+int model_expand_inlined(struct model *model);
+
 /* Names the user stacks. Returns 0 or -ENOMEM. Part of model_finish. */
 int model_name_stacks(struct model *model);
 
@@ -343,6 +350,10 @@ int model_name_stacks(struct model *model);
  */
 int model_resolve(struct model *model, const char *folder, bool whole, uint64_t *functions,
                   struct error *error);
+
+/* The symbol of an address, NULL. `pid`: address space, 0 for the kernel and for frames that are no
+ * addresses. */
+const struct symbol *model_find_symbol(const struct model *model, uint32_t pid, uint64_t address);
 
 /* Function name at one address of a stack, NULL if not known. pid 0: the kernel. */
 const char *model_symbol(const struct model *model, uint32_t pid, uint64_t address);

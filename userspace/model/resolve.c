@@ -12,25 +12,61 @@ static int add_text(struct model *model, const char *text, size_t length, uint32
 	return *id == MODEL_NONE ? -ENOMEM : 0;
 }
 
-static int resolve(struct model *model, struct symbol_folder *folder, struct symbol *symbol,
-                   uint64_t *functions)
+static int add_source(struct model *model, uint32_t symbol, const struct source_place *place)
 {
-	const char *build_id = model_string(model, symbol->build_id), *name, *file;
+	uint32_t file = 0;
+	int err = place->file ? add_text(model, place->file, strlen(place->file), &file) : 0;
+
+	model->symbols.items[symbol].file = file;
+	model->symbols.items[symbol].line = place->line > 0 ? place->line : 0;
+	return err;
+}
+
+/* Makes a symbol of a function that was inlined into another one. */
+static int add_inlined(struct model *model, uint32_t outer, const struct source_place *place, uint32_t *index)
+{
+	struct symbol symbol = {.address = RECORD_FRAME_INLINED | 1ull << 32 | model->symbols.count,
+	                        .module = model->symbols.items[outer].module};
+	int err = add_text(model, place->function, strlen(place->function), &symbol.name);
+
+	*index = model->symbols.count;
+	err = err ?: model_add_symbol(model, &symbol);
+	if (err)
+		return err;
+	model->symbols.items[outer].inner = symbol.address;
+	return add_source(model, *index, place);
+}
+
+static int resolve_source(struct model *model, struct binary *binary, uint32_t index)
+{
+	struct source_place places[SOURCE_PLACES_MAX];
+	size_t count = binary_places(binary, model->symbols.items[index].module_address, places);
+	int err = count ? add_source(model, index, &places[count - 1]) : 0;
+
+	while (!err && count > 1 && places[count - 2].function)
+		err = add_inlined(model, index, &places[--count - 1], &index);
+	return err;
+}
+
+static int resolve(struct model *model, struct symbol_folder *folder, uint32_t index, uint64_t *functions)
+{
+	const struct symbol symbol = model->symbols.items[index];
+	const char *build_id = model_string(model, symbol.build_id), *name;
+	bool named = symbol.name, placed = symbol.file;
 	struct binary *binary;
 	uint32_t at = 0;
-	int line, err = 0;
+	int err = 0;
 
-	while (!err && (!symbol->name || !symbol->file) &&
-	       (binary = symbol_folder_find(folder, build_id, &at))) {
-		name = symbol->name ? NULL : binary_function(binary, symbol->module_address);
+	while (!err && (!named || !placed) && (binary = symbol_folder_find(folder, build_id, &at))) {
+		name = named ? NULL : binary_function(binary, symbol.module_address);
 		/* The version that a symbol table may append to a name is no part of it. */
 		if (name)
-			err = add_text(model, name, strcspn(name, "@"), &symbol->name);
+			err = add_text(model, name, strcspn(name, "@"), &model->symbols.items[index].name);
 		*functions += name && !err;
-		if (!err && !symbol->file && binary_line(binary, symbol->module_address, &file, &line)) {
-			err = add_text(model, file, strlen(file), &symbol->file);
-			symbol->line = line > 0 ? line : 0;
-		}
+		named = named || name;
+		if (!err && !placed)
+			err = resolve_source(model, binary, index);
+		placed = model->symbols.items[index].file;
 	}
 	return err;
 }
@@ -39,18 +75,20 @@ int model_resolve(struct model *model, const char *folder, bool whole, uint64_t 
                   struct error *error)
 {
 	struct symbol_folder *files;
-	struct symbol *symbol;
+	uint32_t count = model->symbols.count;
 	int err = symbol_folder_open(&files, folder, whole, error);
 
 	*functions = 0;
 	if (err)
 		return err;
-	array_for_each (symbol, &model->symbols) {
-		if (!err && symbol->build_id && symbol->module_address)
-			err = resolve(model, files, symbol, functions);
+	for (uint32_t i = 0; i < count && !err; i++) {
+		const struct symbol *symbol = &model->symbols.items[i];
+
+		if (symbol->build_id && symbol->module_address)
+			err = resolve(model, files, i, functions);
 	}
 	symbol_folder_close(files);
-	if (!err && *functions)
+	if (!err)
 		err = model_name_stacks(model);
 	return err == -ENOMEM ? error_no_memory(error) : err;
 }

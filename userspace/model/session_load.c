@@ -420,15 +420,17 @@ static int load_stack(struct loader *loader, const struct record_stack *record)
 
 static int load_symbol(struct loader *loader, const struct record_symbol *record)
 {
-	return model_add_symbol(loader->model,
-	                        &(struct symbol){.address = record->address,
-	                                         .pid = record->pid,
-	                                         .name = load_string_id(loader, record->name),
-	                                         .module = load_string_id(loader, record->module),
-	                                         .file = load_string_id(loader, record->file),
-	                                         .line = record->line,
-	                                         .build_id = load_string_id(loader, record->build_id),
-	                                         .module_address = record->module_address});
+	return model_add_symbol(
+	    loader->model,
+	    &(struct symbol){.address = record->address,
+	                     .pid = record->pid,
+	                     .name = load_string_id(loader, record->name),
+	                     .module = load_string_id(loader, record->module),
+	                     .file = load_string_id(loader, record->file),
+	                     .line = record->line,
+	                     .build_id = load_string_id(loader, record->build_id),
+	                     .module_address = record->module_address,
+	                     .inner = record->inner ? RECORD_FRAME_INLINED | record->inner : 0});
 }
 
 static uint32_t get_device(struct loader *loader, uint32_t device)

@@ -142,7 +142,7 @@ int model_name_stacks(struct model *model)
 {
 	struct index_map known = {0};
 	struct stack *stack;
-	int err = 0;
+	int err = model_expand_inlined(model);
 
 	array_for_each (stack, &model->stacks) {
 		if (!err && stack->kind == RECORD_STACK_USER)

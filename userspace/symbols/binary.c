@@ -210,22 +210,15 @@ bool binary_in_memory(const struct binary *binary, uint64_t address)
 	return false;
 }
 
-bool binary_line(struct binary *binary, uint64_t address, const char **file, int *line)
+size_t binary_places(struct binary *binary, uint64_t address, struct source_place places[SOURCE_PLACES_MAX])
 {
-	Dwarf_Line *found;
-	Dwarf_Die unit;
-
 	if (!binary->lines_read) {
 		Elf *elf = binary->debug_elf ? binary->debug_elf : binary->elf;
 
 		binary->lines_read = true;
 		binary->lines = elf ? dwarf_begin_elf(elf, DWARF_C_READ, NULL) : NULL;
 	}
-	if (!binary->lines || !dwarf_addrdie(binary->lines, address, &unit))
-		return false;
-	found = dwarf_getsrc_die(&unit, address);
-	*file = found ? dwarf_linesrc(found, NULL, NULL) : NULL;
-	return *file && !dwarf_lineno(found, line);
+	return binary->lines ? source_places(binary->lines, address, places) : 0;
 }
 
 uint64_t binary_symbol(struct binary *binary, const char *name)

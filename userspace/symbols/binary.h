@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "symbols/source_places.h"
 #include "symbols/unwind.h"
 
 struct binary;
@@ -49,8 +50,11 @@ bool binary_in_memory(const struct binary *binary, uint64_t address);
 /* Name of the variable that holds `address`; NULL if not known. */
 const char *binary_object(struct binary *binary, uint64_t address);
 
-/* Source file and line of an address where there is debug information. */
-bool binary_line(struct binary *binary, uint64_t address, const char **file, int *line);
+/*
+ * Functions and source lines of an address where there is debug information: see source_places.h. They live
+ * as long as the binary.
+ */
+size_t binary_places(struct binary *binary, uint64_t address, struct source_place places[SOURCE_PLACES_MAX]);
 
 /* Address of a symbol of any kind; 0 if there is none. */
 uint64_t binary_symbol(struct binary *binary, const char *name);

@@ -89,7 +89,7 @@ static const struct field fields[][MAX_FIELDS] = {
     [RECORD_SYMBOL] = {FIELD(symbol, address, HEX), FIELD(symbol, pid, NUMBER), FIELD(symbol, name, STRING),
                        FIELD(symbol, module, STRING), FIELD(symbol, file, STRING),
                        FIELD(symbol, line, NUMBER), FIELD(symbol, build_id, STRING),
-                       FIELD(symbol, module_address, HEX)},
+                       FIELD(symbol, module_address, HEX), FIELD(symbol, inner, NUMBER)},
     [RECORD_MAPPING] = {FIELD(mapping, time_ns, NUMBER), FIELD(mapping, start, HEX), FIELD(mapping, end, HEX),
                         FIELD(mapping, offset, HEX), FIELD(mapping, inode, NUMBER),
                         FIELD(mapping, device_major, NUMBER), FIELD(mapping, device_minor, NUMBER),

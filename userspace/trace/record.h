@@ -184,6 +184,9 @@ struct record_sample {
  */
 #define RECORD_FRAME_INTERPRETED (1ull << 62)
 
+/* The same for functions that were inlined. Stacks in files have no such frames: see struct record_symbol. */
+#define RECORD_FRAME_INLINED (1ull << 61)
+
 /*
  * The address space of a user stack and its symbols is the process id or, where a process has had another
  * before (exec, an id that came again, a library in the place of another), a number with this bit.
@@ -216,6 +219,13 @@ struct record_symbol {
 	uint32_t build_id; /* string: of the module, hexadecimal, 0 unknown */
 	uint64_t
 	    module_address; /* in the module, before it was loaded anywhere; within the call; 0 unknown */
+	/*
+	 * A function that the compiler put there in the place of its call: the RECORD_SYMBOL with address
+	 * RECORD_FRAME_INLINED | inner and pid 0, which may have another in it. `line` is then that of the
+	 * call. 0: none.
+	 */
+	uint32_t inner;
+	uint32_t pad;
 };
 
 struct record_mapping {
@@ -384,7 +394,7 @@ _Static_assert(sizeof(struct record_exit) == 40, "record_exit");
 _Static_assert(sizeof(struct record_offcpu) == 192, "record_offcpu");
 _Static_assert(sizeof(struct record_sample) == 56, "record_sample");
 _Static_assert(sizeof(struct record_stack) == 32, "record_stack");
-_Static_assert(sizeof(struct record_symbol) == 48, "record_symbol");
+_Static_assert(sizeof(struct record_symbol) == 56, "record_symbol");
 _Static_assert(sizeof(struct record_mapping) == 72, "record_mapping");
 _Static_assert(sizeof(struct record_device) == 56, "record_device");
 _Static_assert(sizeof(struct record_gpu_op) == 104, "record_gpu_op");

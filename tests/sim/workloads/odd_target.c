@@ -94,10 +94,22 @@ static void run_deep(long depth)
 
 /* ---- reuse ---- */
 
+/* These two are put into the third. */
+static inline __attribute__((always_inline)) void nap(void)
+{
+	wait_ms(5);
+	__asm__ volatile("");
+}
+
+static inline __attribute__((always_inline)) void many_naps(int count)
+{
+	for (int i = 0; i < count; i++)
+		nap();
+}
+
 static __attribute__((noinline)) void sleeper_waits(void)
 {
-	for (int i = 0; i < 100; i++)
-		wait_ms(5);
+	many_naps(100);
 	__asm__ volatile("");
 }
 

@@ -25,6 +25,7 @@ Test(wait_rules, waits_that_explain_themselves)
 		enum cause_code code;
 	} rows[] = {
 	    {"do_nanosleep", CAUSE_WAIT_SLEEP},
+	    {"do_nanosleep.constprop.0", CAUSE_WAIT_SLEEP},
 	    {"folio_wait_bit_common", CAUSE_WAIT_DISK},
 	    {"folio_wait_bit_common<exc_page_fault", CAUSE_MEMORY_MAJOR_FAULT},
 	    {"handle_userfault", CAUSE_MEMORY_MINOR_FAULT},

@@ -39,9 +39,17 @@ bench-import: $(BUILD)/whyidle $(BUILD)/bench/make_kineto
 bench-export: $(BUILD)/whyidle $(BUILD)/bench/make_kineto $(BUILD)/bench/session_steps
 	$(Q)python3 tests/bench/exports.py --build $(BUILD) $(EXPORTS)
 
+# What record --locks adds to calls of the C library (root, BPF).
+$(BUILD)/bench/lock_calls: $(BUILD)/bench/lock_calls.o
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ -lpthread -o $@
+
+bench-locks: $(BUILD)/whyidle $(BUILD)/bench/lock_calls
+	$(Q)python3 tests/bench/locks.py --build $(BUILD) $(LOCKS)
+
 # A page of 200,000 gaps in headless Chromium: size, first paint, zoom.
 bench-html: $(BUILD)/whyidle
 	$(Q)python3 tests/bench/html.py --build $(BUILD) $(HTML)
 
-.PHONY: bench-export bench-html bench-session bench-analysis bench-import bench-throughput
--include $(SESSION_BENCHES:=.d) $(BUILD)/bench/make_kineto.d
+.PHONY: bench-export bench-html bench-session bench-analysis bench-import bench-locks bench-throughput
+-include $(SESSION_BENCHES:=.d) $(BUILD)/bench/make_kineto.d $(BUILD)/bench/lock_calls.d

@@ -75,6 +75,32 @@ Test(replay, only_what_the_gpu_waited_for_is_gained)
 	assert_gain(cause_of(CAUSE_WAIT_SLEEP, ROLE_LAUNCHER), (STEPS - 1) * 2 * MS);
 }
 
+/*
+ * The same steps. All of the gain is no more than the idle time, however much is taken out; a quarter of it
+ * tells what was: a quarter of the 2 ms in each gap. A quarter of all 8.9 ms would close the gaps.
+ */
+Test(replay, of_a_launching_thread_only_what_stands_in_gaps_is_taken_out)
+{
+	const struct cause *cause;
+	uint64_t whole = (STEPS - 1) * 2 * MS;
+
+	for (uint64_t i = 0, t = 0; i < STEPS; i++, t += 10 * MS) {
+		timeline_kernel(&line, main_thread, t, t + 10 * US, t + 7 * MS);
+		timeline_sleep(&line, main_thread, t + 100 * US, t + 9 * MS);
+	}
+	timeline_analyse(&line);
+	cause = cause_of(CAUSE_WAIT_SLEEP, ROLE_LAUNCHER);
+	cr_assert(cause->replayed);
+	for (uint64_t i = 0; i < CAUSE_CURVE; i++) {
+		uint64_t expected = whole * (i + 1) / CAUSE_CURVE;
+
+		cr_assert(cause->gain_curve_ns[i] + 100 * US >= expected &&
+		              cause->gain_curve_ns[i] <= expected + 100 * US,
+		          "%lu of 4 quarters gain %lu, expected %lu", i + 1, cause->gain_curve_ns[i],
+		          expected);
+	}
+}
+
 /* The worker sleeps 9 ms for each item; main waits for it. `asked`: it begins when main asks for the item. */
 static void fed_by_worker(bool asked, uint64_t main_sleep_ns)
 {

@@ -140,19 +140,26 @@ static int compare_times(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Into workload->extra. */
-/* The time from `begin_ns` on in which the other CPU, that a plant needs idle, was not. */
-static uint64_t taken_elsewhere(const struct options *options, uint64_t begin_ns, uint64_t idle_ns)
+/*
+ * How long the CPU that a plant needs idle was not, since `begin_ns` when it had been idle for `idle_ns`:
+ * what waited for a CPU then was not held up by where it may run.
+ */
+static uint64_t take_off_elsewhere(struct options *options, uint64_t begin_ns, uint64_t idle_ns)
 {
-	uint64_t window = now_ns() - begin_ns, idle = cpu_idle_ns(cpu_allowed(false)) - idle_ns;
+	uint64_t loop = now_ns() - begin_ns, idle = cpu_idle_ns(cpu_allowed(false)) - idle_ns, most = 0;
 
 	for (size_t i = 0; i < options->plant_count; i++) {
-		if (options->plants[i].kind->needs_idle && options->plants[i].duration_ns)
-			return window - (idle < window ? idle : window);
+		struct plant *plant = &options->plants[i];
+
+		if (!plant->kind->needs_idle || !plant->duration_ns)
+			continue;
+		plant->loop_ns = loop;
+		most = plant->elsewhere_ns = loop - (idle < loop ? idle : loop);
 	}
-	return 0;
+	return most;
 }
 
+/* Into workload->extra. */
 static void describe(struct workload *workload, const struct options *options, struct step_log *log)
 {
 	size_t n = log->count ? (log->count - 1) / STRIDE : 0, used;
@@ -248,7 +255,7 @@ int main(int argc, char **argv)
 	idle = cpu_idle_ns(cpu_allowed(false));
 	train(&workload, &options, &step, &log);
 	delay = run_delay_ns() - delay;
-	elsewhere = taken_elsewhere(&options, begin, idle);
+	elsewhere = take_off_elsewhere(&options, begin, idle);
 	workload_account(&workload);
 	noise_stop_all();
 	workload.contended_ns = delay;

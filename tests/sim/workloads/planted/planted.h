@@ -84,8 +84,9 @@ struct plant {
 	uint64_t device_ns;                  /* what the plant has the device do, in all */
 	uint64_t first_delay_ns;             /* after set-up */
 	uint64_t last_end_ns, last_delay_ns; /* at the end of the stall before */
-	void *state;                         /* of the kind */
-	void *channel;                       /* of the place */
+	uint64_t elsewhere_ns, loop_ns; /* of the loop's time, in which the CPU that is to be idle was not */
+	void *state;                    /* of the kind */
+	void *channel;                  /* of the place */
 };
 
 /* kinds.c */

@@ -9,22 +9,28 @@ static uint64_t at_most(uint64_t value, uint64_t limit)
 	return value < limit ? value : limit;
 }
 
+/* As much of `time` as `part` is of `whole`. */
+static uint64_t in_proportion(uint64_t time, uint64_t part, uint64_t whole)
+{
+	return whole ? (uint64_t)((double)time * (double)at_most(part, whole) / (double)whole) : 0;
+}
+
 /* The plant's part of the idle time of a stall. */
-static uint64_t share_of(enum measure measure, const struct stall_record *stall, uint64_t idle,
+static uint64_t share_of(const struct plant *plant, const struct stall_record *stall, uint64_t idle,
                          uint64_t delay)
 {
 	uint64_t rest = idle - delay;
 
-	switch (measure) {
+	switch (plant->kind->measure) {
 	case MEASURE_DELAYED:
-		return delay;
+		return delay - in_proportion(delay, plant->elsewhere_ns, plant->loop_ns);
 	case MEASURE_BLOCKED:
-		return rest - at_most(stall->cpu_ns, rest);
+		/* The device was still busy when the stall began: of the CPU time as much as of the stall. */
+		return rest -
+		       at_most(in_proportion(stall->cpu_ns, idle, stall->end_ns - stall->start_ns), rest);
 	default:
 		/* What the plant ran beside is spread over the stall like the rest of it. */
-		if (stall->cpu_ns)
-			rest -= (uint64_t)((double)rest * (double)stall->aside_ns / (double)stall->cpu_ns);
-		return rest;
+		return rest - in_proportion(rest, stall->aside_ns, stall->cpu_ns);
 	}
 }
 
@@ -42,7 +48,7 @@ struct settlement plant_settle(const struct plant *plant, const struct workload 
 		uint64_t begun = at_most(stall->begun_ns, stall->start_ns);
 		uint64_t idle = idle_within(workload, stall->start_ns, stall->end_ns);
 		uint64_t delay = at_most(stall->delay_ns, idle);
-		uint64_t planted = share_of(measure, stall, idle, delay);
+		uint64_t planted = share_of(plant, stall, idle, delay);
 
 		sum.planted_ns += planted;
 		sum.beside_ns += idle_within(workload, begun, stall->end_ns) - planted;

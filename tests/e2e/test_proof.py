@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A small part of the matrix of `make proof`: top cause, role and time of some plants, and a healthy loop."""
 import pathlib
+import re
 import sys
 
 from harness import Skip, limit, needs
@@ -46,3 +47,18 @@ def test_off_path_noise_is_not_blamed(ctx):
         if verdict["disturbed"]:
             raise Skip(f"other load took the launcher's CPU: {verdict}")
         assert verdict["ok"], verdict
+
+
+@limit(60)
+@needs("bpf")
+def test_a_slow_network_is_told_from_a_slow_peer(ctx):
+    bench = runs.Bench(ctx.build, ctx.folder, SECONDS)
+    verdicts = {}
+    try:
+        verdicts["network"], _, report = runs.run_plants(bench, ["network@launcher:5"])
+    except runs.Unavailable as reason:
+        raise Skip(str(reason)) from reason
+    named = report["gpus"][0]["causes"][0]["detail"].get("path", "no peer")
+    assert verdicts["network"]["disturbed"] or re.fullmatch(r"127\.0\.0\.1:\d+", named), named
+    verdicts["peer_sleeps"], _, _ = runs.run_plants(bench, ["peer_sleeps@launcher:5"])
+    check(verdicts)

@@ -40,6 +40,17 @@ class Unavailable(Exception):
     """A plant that this machine cannot have; the message says why."""
 
 
+def require_slow_link():
+    """What planted/network.c makes, tried: a network namespace whose loopback has a token bucket."""
+    commands = "ip link set lo mtu 1500 up && tc qdisc add dev lo root tbf rate 1mbit burst 1600 limit 1000000"
+    try:
+        done = subprocess.run(["unshare", "--net", "sh", "-c", commands], capture_output=True, text=True, check=False)
+    except FileNotFoundError as missing:
+        raise Unavailable(f"{missing.filename} is not installed") from missing
+    if done.returncode:
+        raise Unavailable(f"no slow link can be made: {done.stderr.strip() or f'exit status {done.returncode}'}")
+
+
 class Bench:
     """Runs the program in a folder of its own, with what some plants need: a file to read, somebody outside."""
 
@@ -107,6 +118,8 @@ class Bench:
             arguments += ["--plant", plant]
             if plant.startswith(("disk@", "major_fault@")):
                 self.make_scratch()
+            elif plant.startswith("network@"):
+                require_slow_link()
         with self.outside(plants), self.quota(plants) as group:
             if group:
                 arguments += ["--cgroup", group.folder]

@@ -5,7 +5,8 @@
 #include "tests/sim/workloads/planted/planted.h"
 
 static const struct plant_kind *const tables[] = {kinds_of_running, kinds_of_waiting, kinds_of_storage,
-                                                  kinds_of_memory,  kinds_of_cuda,    kinds_of_groups};
+                                                  kinds_of_memory,  kinds_of_cuda,    kinds_of_groups,
+                                                  kinds_of_network};
 
 const struct plant_kind *plant_kind_find(const char *name)
 {

@@ -16,19 +16,32 @@ def text_of(ctx, *arguments):
 
 
 def options_of(ctx, command):
-    """Long options as --help shows them."""
-    return set(re.findall(r"^ +(?:-\w, )?(--[\w-]+)", text_of(ctx, command, "--help"), re.M))
+    """Long options as --help-all shows them."""
+    return set(re.findall(r"^ +(?:-\w, )?(--[\w-]+)", text_of(ctx, command, "--help-all"), re.M))
+
+
+def check_examples(ctx, lines):
+    """Those among the lines; each option in them is one. Returns how many there are."""
+    examples = [line for line in lines if re.match(r"(sudo )?whyidle \w+ .* # ", line)]
+    for line in examples:
+        command = re.search(r"whyidle (\w+)", line)[1]
+        for option in re.findall(r" (--[\w-]{2,})", line):
+            assert option in options_of(ctx, command), line
+    return len(examples)
 
 
 def test_help_fits_a_screen(ctx):
     lines = text_of(ctx, "--help").splitlines()
     assert len(lines) <= 24 and max(map(len, lines)) <= 110, lines
-    examples = [line for line in lines if re.match(r"(sudo )?whyidle \w+ .* # ", line)]
-    assert len(examples) >= 5, lines
-    for line in examples:  # each option in them is one
-        command = re.search(r"whyidle (\w+)", line)[1]
-        for option in re.findall(r" (--[\w-]{2,})", line):
-            assert option in options_of(ctx, command), line
+    assert check_examples(ctx, lines) >= 5, lines
+    for command in COMMANDS:
+        text = text_of(ctx, command, "--help")
+        lines = text.splitlines()
+        assert len(lines) <= 40 and max(map(len, lines)) <= 110, (command, len(lines))
+        missing = [option for option in options_of(ctx, command) if option not in text]
+        assert missing in ([], ["--help-all"]), (command, missing)
+    for command in ("record", "report"):
+        assert check_examples(ctx, text_of(ctx, command, "--help").splitlines()) >= 3, command
 
 
 @limit(60)

@@ -263,17 +263,39 @@ Test(cli, doctor_status_follows_the_findings, .init = cr_redirect_stdout)
 	cr_assert_eq(RUN(command_doctor, "extra"), STATUS_USAGE);
 }
 
-Test(cli, help_comes_from_the_table, .init = cr_redirect_stdout)
+/* A copy of the help text; to be freed. */
+static char *help_of(const struct command_spec *spec, bool all)
 {
 	char *text = NULL;
 	size_t size;
 	FILE *out = open_memstream(&text, &size);
 
-	options_help(out, command_record.spec);
+	options_help(out, spec, all);
 	fclose(out);
-	for (size_t i = 0; i < command_record.spec->option_count; i++)
-		cr_assert(strstr(text, command_record.spec->options[i].name));
-	free(text);
+	return text;
+}
+
+Test(cli, help_comes_from_the_table, .init = cr_redirect_stdout)
+{
+	char *brief = help_of(command_record.spec, false), *all = help_of(command_record.spec, true);
+	char row[64];
+
+	for (size_t i = 0; i < command_record.spec->option_count; i++) {
+		const struct option_spec *option = &command_record.spec->options[i];
+
+		cr_assert(strstr(brief, option->name), "%s", option->name);
+		cr_assert(strstr(all, option->name), "%s", option->name);
+		if (!option->argument)
+			continue;
+		snprintf(row, sizeof(row), "--%s %s", option->name, option->argument);
+		cr_assert_eq(!strstr(brief, row), option->advanced, "%s", row);
+	}
+	cr_assert(strstr(brief, command_record.spec->examples));
+	cr_assert(strstr(all, command_record.spec->notes));
+	cr_assert(!strstr(brief, command_record.spec->notes));
+	free(brief);
+	free(all);
+	cr_assert_eq(RUN(command_record, "--help-all"), STATUS_DONE);
 	cr_assert_eq(RUN(command_record, "--help"), STATUS_DONE);
 	cr_assert_eq(RUN(command_report, "-h"), STATUS_DONE);
 }

@@ -10,8 +10,8 @@ void command_error(const struct error *error)
 
 int command_leave(const struct command_spec *spec, enum options_result result, const struct error *error)
 {
-	if (result == OPTIONS_HELP) {
-		options_help(stdout, spec);
+	if (result == OPTIONS_HELP || result == OPTIONS_HELP_ALL) {
+		options_help(stdout, spec, result == OPTIONS_HELP_ALL);
 		return fflush(stdout) ? STATUS_FAILED : STATUS_DONE;
 	}
 	command_error(error);

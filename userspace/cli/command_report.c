@@ -94,6 +94,9 @@ static const struct command_spec spec = {
     .name = "report",
     .usage = "FILE... | DIRECTORY [options]",
     .summary = "Explains why GPUs were idle, in a session or a trace of the PyTorch profiler or nsys.",
+    .examples = "whyidle report FILE                          # why the GPUs were idle, and what to do\n"
+                "whyidle report --html out.html FILE          # the same to look at and to pass on\n"
+                "whyidle report --table kernels --csv FILE    # for a spreadsheet\n",
     .notes = "Of several files, or a directory of them, each is taken for a rank (or a host) of one job: "
              "then the\n"
              "report also says which rank made the others wait, and why.",

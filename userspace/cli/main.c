@@ -65,7 +65,7 @@ static int show_help(const char *topic)
 	if (topic && !command)
 		return unknown(topic);
 	if (command)
-		options_help(stdout, command->spec);
+		options_help(stdout, command->spec, false);
 	else
 		help(stdout);
 	return fflush(stdout) ? STATUS_FAILED : STATUS_DONE;

@@ -57,7 +57,8 @@ static void put_page_command(FILE *out, const struct command_spec *spec)
 
 		put_page_option(out, option->letter, option->name, option->argument, option->help);
 	}
-	put_page_option(out, 'h', "help", NULL, "show this");
+	put_page_option(out, 'h', "help", NULL, "show the options that are needed most");
+	put_page_option(out, 0, "help-all", NULL, "show all of them");
 	if (spec->notes) {
 		size_t length = strlen(spec->notes);
 
@@ -167,7 +168,7 @@ void manual_bash(FILE *out, const struct manual *manual)
 		fprintf(out, "\t%s) COMPREPLY=($(compgen -W '", spec->name);
 		for (size_t k = 0; k < spec->option_count; k++)
 			fprintf(out, "--%s ", spec->options[k].name);
-		fputs("--help' -- \"$word\")) ;;\n", out);
+		fputs("--help --help-all' -- \"$word\")) ;;\n", out);
 	}
 	fputs("\tesac\n}\ncomplete -o filenames -F _whyidle whyidle\n", out);
 }
@@ -233,7 +234,7 @@ void manual_zsh(FILE *out, const struct manual *manual)
 		fprintf(out, "\t%s)\n\t\t_arguments \\\n", spec->name);
 		for (size_t k = 0; k < spec->option_count; k++)
 			put_zsh_option(out, &spec->options[k]);
-		fprintf(out, "\t\t\t'--help[show this]' '*::%s'\n\t\t;;\n",
+		fprintf(out, "\t\t\t'--help[show this]' '--help-all[show all options]' '*::%s'\n\t\t;;\n",
 		        spec->stop_at_operand ? "command:_normal" : "file:_files");
 	}
 	fputs("\tcompletion)\n\t\t_values shell bash zsh\n\t\t;;\n\tesac\n}\n_whyidle \"$@\"\n", out);

@@ -11,6 +11,7 @@
 #define MAX_OPTIONS 32
 #define LONG_ONLY   256 /* getopt values of options without a letter: this plus their index */
 #define HELP_VALUE  (LONG_ONLY + MAX_OPTIONS)
+#define ALL_VALUE   (HELP_VALUE + 1)
 #define HELP_COLUMN 28
 #define HELP_WIDTH  100
 
@@ -137,6 +138,7 @@ static void make_tables(const struct command_spec *spec, struct option *longs, c
 			*shorts++ = ':';
 	}
 	longs[spec->option_count] = (struct option){.name = "help", .val = HELP_VALUE};
+	longs[spec->option_count + 1] = (struct option){.name = "help-all", .val = ALL_VALUE};
 	*shorts++ = 'h';
 	*shorts = '\0';
 }
@@ -170,7 +172,7 @@ static enum options_result bad_option(const struct command_spec *spec, int resul
 enum options_result options_parse(const struct command_spec *spec, int argc, char **argv, void *values,
                                   int *first, struct error *error)
 {
-	struct option longs[MAX_OPTIONS + 2] = {0};
+	struct option longs[MAX_OPTIONS + 3] = {0};
 	char shorts[2 * MAX_OPTIONS + 4];
 	enum options_result result;
 	int value;
@@ -183,6 +185,8 @@ enum options_result options_parse(const struct command_spec *spec, int argc, cha
 
 		if (value == HELP_VALUE || value == 'h')
 			return OPTIONS_HELP;
+		if (value == ALL_VALUE)
+			return OPTIONS_HELP_ALL;
 		option = value == '?' || value == ':' ? NULL : find(spec, value);
 		if (!option)
 			return bad_option(spec, value, argv[optind - 1], error);
@@ -229,18 +233,47 @@ static void put_option(FILE *out, const char *letter, const char *name, const ch
 	put_wrapped(out, help, HELP_COLUMN);
 }
 
-void options_help(FILE *out, const struct command_spec *spec)
+/* Returns how many there are. */
+static size_t put_advanced_names(FILE *out, const struct command_spec *spec)
+{
+	char text[1024];
+	size_t count = 0, used = 0;
+
+	for (size_t i = 0; i < spec->option_count; i++) {
+		if (!spec->options[i].advanced)
+			continue;
+		used += (size_t)snprintf(text + used, used < sizeof(text) ? sizeof(text) - used : 0, "%s--%s",
+		                         count++ ? " " : "", spec->options[i].name);
+		if (used >= sizeof(text))
+			used = sizeof(text) - 1;
+	}
+	if (!count)
+		return 0;
+	fputs("\nMore: ", out);
+	put_wrapped(out, text, strlen("More: "));
+	return count;
+}
+
+void options_help(FILE *out, const struct command_spec *spec, bool all)
 {
 	fprintf(out, "usage: whyidle %s %s\n\n%s\n\n", spec->name, spec->usage, spec->summary);
+	if (spec->examples)
+		fprintf(out, "%s\n", spec->examples);
 	for (size_t i = 0; i < spec->option_count; i++) {
 		const struct option_spec *option = &spec->options[i];
 		char letter[8] = "    ";
 
+		if (option->advanced && !all)
+			continue;
 		if (option->letter)
 			snprintf(letter, sizeof(letter), "-%c, ", option->letter);
 		put_option(out, letter, option->name, option->argument, option->help);
 	}
 	put_option(out, "-h, ", "help", NULL, "show this");
-	if (spec->notes)
+	if (all)
+		put_option(out, "    ", "help-all", NULL, "show this with what is seldom needed");
+	if (!all && (put_advanced_names(out, spec) || spec->notes))
+		fprintf(out, "All of them, explained: whyidle %s --help-all\n", spec->name);
+	if (all && spec->notes)
 		fprintf(out, "\n%s", spec->notes);
 }

@@ -42,13 +42,15 @@ struct option_spec {
 	const char *const *choices; /* OPTION_CHOICE: ends with NULL */
 	uint64_t min, max;          /* NUMBER, BYTES, TIME, SHARE: limits; max 0: none */
 	bool power_of_two;          /* BYTES */
+	bool advanced;              /* seldom needed: named by --help, explained by --help-all */
 };
 
 struct command_spec {
 	const char *name;
-	const char *usage;   /* what follows "whyidle NAME" */
-	const char *summary; /* one line */
-	const char *notes;   /* more lines of help, NULL none */
+	const char *usage;    /* what follows "whyidle NAME" */
+	const char *summary;  /* one line */
+	const char *examples; /* lines of help "whyidle NAME ...    # WHAT IT DOES", NULL none */
+	const char *notes;    /* more lines of help-all, NULL none */
 	const struct option_spec *options;
 	size_t option_count;
 	bool
@@ -57,8 +59,9 @@ struct command_spec {
 
 enum options_result {
 	OPTIONS_OK,
-	OPTIONS_HELP, /* --help was given */
-	OPTIONS_BAD,  /* `error` says what is wrong */
+	OPTIONS_HELP,     /* --help was given */
+	OPTIONS_HELP_ALL, /* --help-all was given */
+	OPTIONS_BAD,      /* `error` says what is wrong */
 };
 
 /*
@@ -68,6 +71,7 @@ enum options_result {
 enum options_result options_parse(const struct command_spec *spec, int argc, char **argv, void *values,
                                   int *first, struct error *error);
 
-void options_help(FILE *out, const struct command_spec *spec);
+/* Fits a screen unless `all` is set: advanced options are named only, and notes left out. */
+void options_help(FILE *out, const struct command_spec *spec, bool all);
 
 #endif

@@ -250,11 +250,15 @@ uint64_t compute_for(uint64_t duration_cpu_ns)
 uint64_t run_delay_ns(void)
 {
 	static __thread int file = -1;
+	static __thread pid_t owner; /* a child has its parent's file, which tells of the parent */
 	uint64_t running, delay = 0;
 	char text[128];
 	ssize_t size;
 
-	if (file < 0) {
+	if (file < 0 || owner != getpid()) {
+		if (file >= 0)
+			close(file);
+		owner = getpid();
 		file = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
 		check(file >= 0, "/proc/thread-self/schedstat");
 	}

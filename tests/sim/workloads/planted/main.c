@@ -182,6 +182,7 @@ static void describe(struct workload *workload, const struct options *options, s
 		workload->planted_ns += sum.planted_ns;
 		if (plant->place != PLACE_LAUNCHER)
 			workload->contended_ns += plant->log->delay_ns;
+		workload->contended_ns += plant->log->helpers_delay_ns;
 		if (plant->kind->measure == MEASURE_DELAYED)
 			workload->contended_ns -=
 			    sum.planted_ns < workload->contended_ns ? sum.planted_ns : workload->contended_ns;

@@ -67,15 +67,24 @@ static void connect_by_slow_link(int ends[2], uint64_t answer_ns)
 	close(home);
 }
 
+/* What it says of itself: for how long it had no CPU since the answer before. */
+struct answer {
+	uint64_t delay_ns;
+	char padding[ANSWER_BYTES - sizeof(uint64_t)];
+};
+
 static void answer_requests(int file, uint64_t pause_ns)
 {
-	static char answer[ANSWER_BYTES];
+	static struct answer answer;
+	uint64_t before = run_delay_ns();
 	char request;
 
 	while (read(file, &request, 1) == 1) {
 		if (pause_ns)
 			sleep_ns(pause_ns);
-		if (send(file, answer, sizeof(answer), MSG_NOSIGNAL) != sizeof(answer))
+		answer.delay_ns = run_delay_ns() - before;
+		before += answer.delay_ns;
+		if (send(file, &answer, sizeof(answer), MSG_NOSIGNAL) != sizeof(answer))
 			break;
 	}
 	_exit(0);
@@ -111,14 +120,26 @@ static void start_sleepy_peer(struct plant *plant)
 	start_peer(plant, 0, plant->duration_ns);
 }
 
-static void ask_peer(struct plant *plant)
+static uint64_t ask_peer(struct plant *plant)
 {
 	struct connection *connection = plant->state;
-	char answer[ANSWER_BYTES];
+	struct answer answer;
 
 	check(send(connection->file, "", 1, MSG_NOSIGNAL) == 1, "request to the peer");
-	check(recv(connection->file, answer, sizeof(answer), MSG_WAITALL) == sizeof(answer),
+	check(recv(connection->file, &answer, sizeof(answer), MSG_WAITALL) == sizeof(answer),
 	      "answer of the peer");
+	return answer.delay_ns;
+}
+
+/* Who asks over a slow network cannot tell a late peer from a late packet. */
+static void ask_far_peer(struct plant *plant)
+{
+	ask_peer(plant);
+}
+
+static void ask_sleepy_peer(struct plant *plant)
+{
+	plant->helpers_delay_ns = ask_peer(plant);
 }
 
 static void end_peer(struct plant *plant)
@@ -137,7 +158,7 @@ const struct plant_kind kinds_of_network[] = {
      .measure = MEASURE_BLOCKED,
      .places = 1u << PLACE_LAUNCHER | 1u << PLACE_THREAD | 1u << PLACE_WORKER,
      .set_up = start_far_peer,
-     .run = ask_peer,
+     .run = ask_far_peer,
      .tear_down = end_peer},
     {.name = "peer_sleeps",
      .code = "wait.sleep",
@@ -145,7 +166,7 @@ const struct plant_kind kinds_of_network[] = {
      .measure = MEASURE_BLOCKED,
      .places = 1u << PLACE_LAUNCHER,
      .set_up = start_sleepy_peer,
-     .run = ask_peer,
+     .run = ask_sleepy_peer,
      .tear_down = end_peer},
     {.name = NULL},
 };

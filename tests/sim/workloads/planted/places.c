@@ -164,7 +164,7 @@ static __attribute__((noinline)) void runner_stall(struct plant *plant)
 	record.begun_ns = now_ns();
 	if (plant->kind->prepare)
 		plant->kind->prepare(plant);
-	plant->aside_ns = 0;
+	plant->aside_ns = plant->helpers_delay_ns = 0;
 	record.delay_ns = run_delay_ns();
 	cpu = cpu_ns();
 	record.start_ns = now_ns();
@@ -175,7 +175,8 @@ static __attribute__((noinline)) void runner_stall(struct plant *plant)
 	record.cpu_ns = cpu_ns() - cpu;
 	plant->last_delay_ns = run_delay_ns();
 	plant->log->delay_ns = plant->last_delay_ns - plant->first_delay_ns;
-	record.delay_ns = plant->last_delay_ns - record.delay_ns;
+	record.delay_ns = plant->last_delay_ns - record.delay_ns + plant->helpers_delay_ns;
+	plant->log->helpers_delay_ns += plant->helpers_delay_ns;
 	record.aside_ns = plant->aside_ns;
 	log_stall(plant, &record);
 }

@@ -37,16 +37,18 @@ enum measure {
 struct stall_record {
 	uint64_t begun_ns; /* when the runner turned to it, before it prepared */
 	uint64_t start_ns, end_ns;
-	uint64_t cpu_ns, delay_ns; /* of the runner: CPU time, and runnable without a CPU */
-	uint64_t aside_ns;         /* part of cpu_ns that serves the plant but is not what it plants */
+	uint64_t cpu_ns;   /* of the runner */
+	uint64_t delay_ns; /* runnable without a CPU: the runner, and whom it waits for */
+	uint64_t aside_ns; /* part of cpu_ns that serves the plant but is not what it plants */
 };
 
 /* In memory that the launcher and the runner share; the runner writes, the launcher reads at the end. */
 struct stall_log {
 	int32_t pid, tid;
 	uint32_t count, dropped;
-	uint64_t delay_ns;     /* run delay of the runner from its set-up to the end of its last stall */
-	uint64_t requested_ns; /* when the launcher last asked another process; 0: it never does */
+	uint64_t delay_ns;         /* run delay of the runner from its set-up to the end of its last stall */
+	uint64_t helpers_delay_ns; /* of those that it waited for in its stalls */
+	uint64_t requested_ns;     /* when the launcher last asked another process; 0: it never does */
 	struct stall_record records[STALL_CAPACITY];
 };
 
@@ -81,6 +83,7 @@ struct plant {
 	struct stall_log *log;
 	int log_file;                        /* memory of the log, to be sent to another process */
 	uint64_t aside_ns;                   /* of the stall that runs */
+	uint64_t helpers_delay_ns;           /* of the stall that runs: run delay of those it waits for */
 	uint64_t device_ns;                  /* what the plant has the device do, in all */
 	uint64_t first_delay_ns;             /* after set-up */
 	uint64_t last_end_ns, last_delay_ns; /* at the end of the stall before */

@@ -55,6 +55,7 @@
 	X(cuEventQuery, 120) \
 	X(cuEventElapsedTime, 123) \
 	X(cuEventElapsedTime_v2, 780) \
+	X(cuModuleLoadData, 19) \
 	X(cuLaunchKernel, 307) \
 	X(cuStreamBeginCapture_v2, 539) \
 	X(cuStreamEndCapture, 497) \

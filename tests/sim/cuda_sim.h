@@ -19,6 +19,7 @@
  *	SIM_ALLOC_NS   time in cuMemAlloc, slept from 100 µs on (20000)
  *	SIM_FREE_NS    the same for cuMemFree, after it has waited for the device (20000)
  *	SIM_SYNC_NS    how long cuStreamSynchronize stays after the device is done (0), slept from 100 µs on
+ *	SIM_LOAD_NS    CPU time of cuModuleLoadData (100000)
  *	SIM_MEMORY_MB  size of a device's memory (16384)
  *
  * CUDA_INJECTION64_PATH names a library whose InitializeInjection is called at the end of cuInit.
@@ -40,6 +41,7 @@ typedef struct sim_context *CUcontext;
 typedef struct sim_stream *CUstream;
 typedef struct sim_event *CUevent;
 typedef struct sim_kernel *CUfunction;
+typedef struct sim_module *CUmodule;
 typedef struct sim_graph *CUgraph;
 typedef struct sim_graph_exec *CUgraphExec;
 typedef struct {
@@ -138,6 +140,8 @@ CUresult cuEventQuery(CUevent event);
 CUresult cuEventElapsedTime(float *milliseconds, CUevent start, CUevent end);
 CUresult cuEventElapsedTime_v2(float *milliseconds, CUevent start, CUevent end);
 
+/* A module with nothing in it: loading it takes time. */
+CUresult cuModuleLoadData(CUmodule *module, const void *image);
 CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
                         unsigned int block_x, unsigned int block_y, unsigned int block_z,
                         unsigned int shared_bytes, CUstream stream, void **params, void **extra);

@@ -68,6 +68,7 @@ static void read_options(void)
 	    .free_ns = simOption("SIM_FREE_NS", 20000),
 	    .copy_mbps = simOption("SIM_COPY_MBPS", 20000),
 	    .sync_ns = simOption("SIM_SYNC_NS", 0),
+	    .load_ns = simOption("SIM_LOAD_NS", 100000),
 	    .memory_mb = simOption("SIM_MEMORY_MB", 16384),
 	};
 	if (!sim_options.copy_mbps)

@@ -28,7 +28,7 @@ struct sim_options {
 	uint32_t devices;
 	bool spin;
 	const char *truth;
-	uint64_t launch_ns, start_ns, floor_ns, alloc_ns, free_ns, sync_ns;
+	uint64_t launch_ns, start_ns, floor_ns, alloc_ns, free_ns, sync_ns, load_ns;
 	uint64_t copy_mbps, memory_mb;
 };
 extern struct sim_options sim_options;

@@ -48,6 +48,24 @@ CUfunction simKernelCreateMeeting(const char *name)
 	return create_kernel(name, 0, true);
 }
 
+static CUresult load_module(CUmodule *module, const void *image)
+{
+	CUresult error;
+
+	if (!sim_current_context(&error))
+		return error;
+	if (!module || !image)
+		return CUDA_ERROR_INVALID_VALUE;
+	sim_spend(sim_options.load_ns);
+	*module = (CUmodule)(uintptr_t)image;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuModuleLoadData(CUmodule *module, const void *image)
+{
+	SIM_TRACED(cuModuleLoadData, load_module(module, image));
+}
+
 static CUresult launch(CUfunction kernel, const uint32_t grid[3], const uint32_t block[3],
                        uint32_t shared_bytes, CUstream handle, void **params)
 {

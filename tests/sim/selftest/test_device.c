@@ -71,6 +71,18 @@ static void default_stream_waits_for_blocking_streams(void)
 	CHECK_EQUAL(busy_sum(), 15 * MS);
 }
 
+static void loading_a_module_keeps_its_caller(void)
+{
+	CUmodule module = NULL;
+	uint64_t start = now_ns();
+
+	CHECK_EQUAL(cuModuleLoadData(&module, "code"), CUDA_SUCCESS);
+	CHECK(now_ns() - start >= MS / 10); /* SIM_LOAD_NS */
+	CHECK(module != NULL);
+	CHECK_EQUAL(cuModuleLoadData(&module, NULL), CUDA_ERROR_INVALID_VALUE);
+	CHECK_EQUAL(cuModuleLoadData(NULL, "code"), CUDA_ERROR_INVALID_VALUE);
+}
+
 static void streams_wait_for_events(void)
 {
 	CUfunction k = kernel(6 * MS);
@@ -385,6 +397,7 @@ const struct selftest device_tests[] = {
     {"one_stream_runs_in_order_for_exact_times", one_stream_runs_in_order_for_exact_times, 0},
     {"streams_overlap_unless_they_are_blocking", streams_overlap_unless_they_are_blocking, 0},
     {"default_stream_waits_for_blocking_streams", default_stream_waits_for_blocking_streams, 0},
+    {"loading_a_module_keeps_its_caller", loading_a_module_keeps_its_caller, 0},
     {"streams_wait_for_events", streams_wait_for_events, 0},
     {"waiting_blocks", waiting_blocks, 0},
     {"waiting_spins_if_asked", waiting_spins_if_asked, 0},

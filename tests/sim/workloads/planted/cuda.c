@@ -200,6 +200,22 @@ static void synchronise(struct plant *plant)
 	CUDA(cudaStreamSynchronize(plant->step->stream));
 }
 
+/* Code that is loaded within the loop, as kernels compiled for a new shape are. */
+static void slow_loading(struct plant *plant)
+{
+	if (plant->duration_ns)
+		set_option("SIM_LOAD_NS", plant->duration_ns);
+}
+
+static void load_code(struct plant *plant)
+{
+	static const char image[] = "no code";
+	CUmodule module;
+
+	(void)plant;
+	check(cuModuleLoadData(&module, image) == CUDA_SUCCESS, "cuModuleLoadData");
+}
+
 /* The device takes that long from one queued operation to the next. */
 static void slow_device(struct plant *plant)
 {
@@ -210,6 +226,30 @@ static void slow_device(struct plant *plant)
 static void do_nothing(struct plant *plant)
 {
 	(void)plant;
+}
+
+/* The same between operations of which every other one is a copy, from pinned memory. */
+#define PINNED_BYTES 4096
+
+static void make_pinned(struct plant *plant)
+{
+	struct pageable *pinned = calloc(1, sizeof(*pinned));
+	void *source;
+
+	check(pinned, "calloc");
+	plant->state = pinned;
+	pinned->bytes = PINNED_BYTES;
+	CUDA(cudaMallocHost(&source, PINNED_BYTES));
+	pinned->source = source;
+	CUDA(cudaMalloc(&pinned->target, PINNED_BYTES));
+}
+
+static void copy_pinned(struct plant *plant)
+{
+	struct pageable *pinned = plant->state;
+
+	CUDA(cudaMemcpyAsync(pinned->target, pinned->source, pinned->bytes, cudaMemcpyHostToDevice,
+	                     plant->step->stream));
 }
 
 const struct plant_kind kinds_of_cuda[] = {
@@ -250,6 +290,19 @@ const struct plant_kind kinds_of_cuda[] = {
      .places = LAUNCHER,
      .configure = slow_synchronisation,
      .run = synchronise},
+    {.name = "compile",
+     .code = "host.compile",
+     .places = LAUNCHER,
+     .configure = slow_loading,
+     .run = load_code},
+    {.name = "copy_gap",
+     .code = "device.copy",
+     .role = "device",
+     .measure = MEASURE_DEVICE,
+     .places = LAUNCHER,
+     .configure = slow_device,
+     .set_up = make_pinned,
+     .run = copy_pinned},
     {.name = "dependency",
      .code = "device.dependency",
      .role = "device",

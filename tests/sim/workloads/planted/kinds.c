@@ -6,7 +6,7 @@
 
 static const struct plant_kind *const tables[] = {kinds_of_running, kinds_of_waiting, kinds_of_storage,
                                                   kinds_of_memory,  kinds_of_cuda,    kinds_of_groups,
-                                                  kinds_of_network};
+                                                  kinds_of_network, kinds_of_wakes,   kinds_of_kernel};
 
 const struct plant_kind *plant_kind_find(const char *name)
 {

@@ -120,7 +120,7 @@ struct settlement plant_settle(const struct plant *plant, const struct workload 
 
 /* Kinds by subject; each table ends with a NULL name. */
 extern const struct plant_kind kinds_of_running[], kinds_of_waiting[], kinds_of_storage[], kinds_of_memory[],
-    kinds_of_cuda[], kinds_of_groups[], kinds_of_network[];
+    kinds_of_cuda[], kinds_of_groups[], kinds_of_network[], kinds_of_wakes[], kinds_of_kernel[];
 
 /* noise.c: what goes on beside a healthy loop. Exits with a message if there is none of that name. */
 void noise_start(const char *name, const char *scratch);

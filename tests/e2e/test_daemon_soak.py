@@ -140,8 +140,11 @@ def test_soak(ctx):
             if rounds % 10 == 1:
                 come_and_go(ctx, daemon)
             rounds, most = rounds + 1, max(most, resources(daemon.process.pid)[2])
+        # Connections that were left to their time-out end; what leaks stays. Prometheus has one, or has just closed it.
+        wait_until(lambda: quiet(daemon)[0] <= first[0] + bool(prometheus),
+                   f"descriptors to be closed: there were {first}, there are {quiet(daemon)}")
         last = quiet(daemon)
-        assert last[0] <= first[0] and last[1] == first[1], f"descriptors leak: {first} became {last}"
+        assert last[1] == first[1], f"descriptors of BPF leak: {first} became {last}"
         assert last[2] <= first[2] + GROWTH and most <= MOST_MEMORY, f"memory: {first} became {last}, at most {most}"
         assert daemon.value('whyidle_history_bytes{kind="windows"') <= 2 << 20
         if prometheus:

@@ -20,7 +20,8 @@ UNIT_BRIDGE_OBJECTS := $(patsubst %.c,$(BUILD)/san/%.o,$(BRIDGE_PURE_SOURCES))
 # ELF files to look for names in: with all symbols, stripped, and as Fedora has them, with those that .dynsym lacks
 # compressed inside.
 FIXTURES := $(BUILD)/fixtures
-FIXTURE_FILES := $(addprefix $(FIXTURES)/,names.so names-stripped.so names-mini.so names-cxx.so)
+FIXTURE_FILES := $(addprefix $(FIXTURES)/,names.so names-stripped.so names-mini.so names-cxx.so) \
+	$(patsubst %,$(FIXTURES)/inlined-%.so,2 4 5 64 gz unoptimised whole)
 
 $(FIXTURES)/names.so: tests/unit/fixtures/names.c
 	$(call say,FIXTURE,$@)
@@ -32,6 +33,20 @@ $(FIXTURES)/names-cxx.so: tests/unit/fixtures/names.cc
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -O2 -g -fPIC -shared -Wl,--build-id $< -o $@
 
+# Debug information of each kind: versions 2 to 5, of 64 bits, compressed, of all files in one (with references between
+# units).
+$(FIXTURES)/inlined-2.so: FIXTURE_CFLAGS := -O2 -gdwarf-2
+$(FIXTURES)/inlined-4.so: FIXTURE_CFLAGS := -O2 -gdwarf-4
+$(FIXTURES)/inlined-5.so: FIXTURE_CFLAGS := -O2 -gdwarf-5
+$(FIXTURES)/inlined-64.so: FIXTURE_CFLAGS := -O2 -gdwarf-5 -gdwarf64
+$(FIXTURES)/inlined-gz.so: FIXTURE_CFLAGS := -O2 -gdwarf-5 -gz
+$(FIXTURES)/inlined-unoptimised.so: FIXTURE_CFLAGS := -O0 -g
+$(FIXTURES)/inlined-whole.so: FIXTURE_CFLAGS := -O2 -g -flto -ffunction-sections -Wl,--gc-sections
+$(FIXTURES)/inlined-%.so: tests/unit/fixtures/inlined.cc
+	$(call say,FIXTURE,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(FIXTURE_CFLAGS) -fPIC -shared -Wl,--build-id $< -o $@
+
 $(FIXTURES)/names-stripped.so: $(FIXTURES)/names.so
 	$(Q)strip $< -o $@
 
@@ -40,7 +55,7 @@ $(FIXTURES)/names-mini.so: $(FIXTURES)/names.so $(FIXTURES)/names-stripped.so
 	$(Q)xz -c $(FIXTURES)/names-inner > $(FIXTURES)/names-inner.xz
 	$(Q)objcopy --add-section .gnu_debugdata=$(FIXTURES)/names-inner.xz $(FIXTURES)/names-stripped.so $@
 
-FIXTURE_TESTS := $(addprefix $(BUILD)/san/tests/unit/,test_binary.o test_resolve.o)
+FIXTURE_TESTS := $(addprefix $(BUILD)/san/tests/unit/,test_binary.o test_debug_info.o test_resolve.o)
 $(FIXTURE_TESTS): USER_CFLAGS += -DUNIT_FIXTURES='"$(FIXTURES)"'
 $(FIXTURE_TESTS): $(FIXTURE_FILES)
 

@@ -1,15 +1,17 @@
 # Fuzzers (clang's libFuzzer, package libclang-rt-dev). `make fuzz` runs each for FUZZ_SECONDS from a corpus that it
 # keeps; `make fuzz-smoke` makes the same few thousand inputs each time; `make fuzz-readers` (part of `make test`) runs
-# the readers of other tools' traces side by side for FUZZ_READERS_SECONDS from tests/fuzz/corpus. What they find is left
-# in $(BUILD)/fuzz and can be given to the fuzzer as its argument. `make fuzz-corpus` takes what `make fuzz` has learnt
+# those of what others write into files and memory for FUZZ_READERS_SECONDS each, as many at once as there are
+# processors, from what their _corpus programs make and tests/fuzz/corpus. What they find is left in $(BUILD)/fuzz and
+# can be given to the fuzzer as its argument. `make fuzz-corpus` takes what `make fuzz` has learnt of those in FUZZ_KEPT
 # into tests/fuzz/corpus, as few inputs as reach the same code.
 
 FUZZ_SECONDS ?= 60
 FUZZ_READERS_SECONDS ?= 60
-FUZZ_READERS := fuzz_kineto fuzz_nsys
+FUZZ_READERS := fuzz_kineto fuzz_nsys fuzz_debug
+FUZZ_KEPT := fuzz_kineto fuzz_nsys
 FUZZ_CORPUS := tests/fuzz/corpus
 FUZZ_CORPUS_LENGTH := 2048
-FUZZERS := fuzz_session fuzz_ring fuzz_nsys fuzz_kineto fuzz_json fuzz_names
+FUZZERS := fuzz_session fuzz_ring fuzz_nsys fuzz_kineto fuzz_json fuzz_names fuzz_debug
 FUZZ_CFLAGS := $(USER_CFLAGS) -O1 -g -fno-omit-frame-pointer \
 	-fsanitize=address,undefined -fno-sanitize-recover=undefined
 FUZZ_OBJECTS := $(patsubst %.c,$(BUILD)/fuzz/%.o,$(wildcard userspace/base/*.c userspace/trace/*.c \
@@ -24,8 +26,9 @@ $(BUILD)/fuzz/%.o: %.c
 
 $(BUILD)/fuzz/userspace/model/wait.o: $(SYSCALL_TABLE)
 
-$(BUILD)/fuzz/tests/fuzz/fuzz_names_corpus.o: FUZZ_CFLAGS += -DUNIT_FIXTURES='"$(FIXTURES)"'
-$(BUILD)/fuzz/tests/fuzz/fuzz_names_corpus.o: $(FIXTURE_FILES)
+FUZZ_FIXTURE_USERS := $(patsubst %,$(BUILD)/fuzz/tests/fuzz/%_corpus.o,fuzz_names fuzz_debug)
+$(FUZZ_FIXTURE_USERS): FUZZ_CFLAGS += -DUNIT_FIXTURES='"$(FIXTURES)"'
+$(FUZZ_FIXTURE_USERS): $(FIXTURE_FILES)
 
 $(FUZZERS:%=$(BUILD)/fuzz/%): $(BUILD)/fuzz/%: $(BUILD)/fuzz/tests/fuzz/%.o $(FUZZ_OBJECTS)
 	$(call say,LINK,$@)
@@ -37,9 +40,12 @@ $(FUZZERS:%=$(BUILD)/fuzz/%_corpus): $(BUILD)/fuzz/%_corpus: $(BUILD)/fuzz/tests
 
 SMOKE_RUNS := 20000
 
+FUZZ_LENGTH_fuzz_nsys := 4096
+FUZZ_LENGTH_fuzz_debug := 8192
+
 # libelf 0.188 leaks a little on damaged files.
 FUZZ_ENVIRONMENT = $(if $(filter fuzz_names,$*),ASAN_OPTIONS=detect_leaks=0)
-FUZZ_OPTIONS = -max_len=$(if $(filter fuzz_nsys,$*),4096,65536) -rss_limit_mb=1024 -verbosity=0 \
+FUZZ_OPTIONS = -max_len=$(or $(FUZZ_LENGTH_$*),65536) -rss_limit_mb=1024 -verbosity=0 \
 	-artifact_prefix=$(BUILD)/fuzz/$*-
 
 $(FUZZERS:%=run-%): run-%: $(BUILD)/fuzz/% $(BUILD)/fuzz/%_corpus
@@ -56,13 +62,14 @@ $(FUZZERS:%=smoke-%): smoke-%: $(BUILD)/fuzz/% $(BUILD)/fuzz/%_corpus
 	$(Q)echo '$*: $(SMOKE_RUNS) inputs'
 
 # The seed differs from run to run; the log has it.
-$(FUZZ_READERS:%=reader-%): reader-%: $(BUILD)/fuzz/%
+$(FUZZ_READERS:%=reader-%): reader-%: $(BUILD)/fuzz/% $(BUILD)/fuzz/%_corpus
 	$(Q)rm -rf $(BUILD)/fuzz/$*-found && mkdir -p $(BUILD)/fuzz/$*-found
-	$(Q)$(BUILD)/fuzz/$* $(FUZZ_OPTIONS) -max_total_time=$(FUZZ_READERS_SECONDS) -print_final_stats=1 \
-		$(BUILD)/fuzz/$*-found $(FUZZ_CORPUS)/$* > $(BUILD)/fuzz/$*.log 2>&1 || { cat $(BUILD)/fuzz/$*.log; exit 1; }
+	$(Q)$(BUILD)/fuzz/$*_corpus $(BUILD)/fuzz/$*-found
+	$(Q)$(FUZZ_ENVIRONMENT) $(BUILD)/fuzz/$* $(FUZZ_OPTIONS) -max_total_time=$(FUZZ_READERS_SECONDS) -print_final_stats=1 \
+		$(BUILD)/fuzz/$*-found $(wildcard $(FUZZ_CORPUS)/$*) > $(BUILD)/fuzz/$*.log 2>&1 || { cat $(BUILD)/fuzz/$*.log; exit 1; }
 	$(Q)echo "$*: $$(sed -n 's/stat::number_of_executed_units: *//p' $(BUILD)/fuzz/$*.log) inputs in $(FUZZ_READERS_SECONDS) s"
 
-$(FUZZ_READERS:%=corpus-%): corpus-%: $(BUILD)/fuzz/% $(BUILD)/fuzz/%_corpus
+$(FUZZ_KEPT:%=corpus-%): corpus-%: $(BUILD)/fuzz/% $(BUILD)/fuzz/%_corpus
 	$(Q)rm -rf $(BUILD)/fuzz/$*-merged && mkdir -p $(BUILD)/fuzz/$*-merged $(BUILD)/fuzz/$*-corpus $(FUZZ_CORPUS)/$*
 	$(Q)$(BUILD)/fuzz/$*_corpus $(BUILD)/fuzz/$*-corpus
 	$(Q)$(BUILD)/fuzz/$* -set_cover_merge=1 -use_counters=0 -max_len=$(FUZZ_CORPUS_LENGTH) -verbosity=0 $(BUILD)/fuzz/$*-merged \
@@ -73,13 +80,13 @@ $(FUZZ_READERS:%=corpus-%): corpus-%: $(BUILD)/fuzz/% $(BUILD)/fuzz/%_corpus
 	$(Q)du -sh --apparent-size $(FUZZ_CORPUS)/$*
 
 fuzz: $(FUZZERS:%=run-%)
-fuzz-corpus: $(FUZZ_READERS:%=corpus-%)
+fuzz-corpus: $(FUZZ_KEPT:%=corpus-%)
 
 ifneq ($(wildcard $(shell $(CLANG) -print-resource-dir 2>/dev/null)/lib/*/libclang_rt.fuzzer*.a),)
 fuzz-smoke: $(patsubst %,smoke-%,$(filter-out $(FUZZ_READERS),$(FUZZERS)))
 	$(Q)echo 'fuzz-smoke: $(words $^) passed, 0 failed'
 fuzz-readers:
-	$(Q)$(MAKE) --no-print-directory -j$(words $(FUZZ_READERS)) -k $(FUZZ_READERS:%=reader-%)
+	$(Q)$(MAKE) --no-print-directory -j$(shell nproc) -k $(FUZZ_READERS:%=reader-%)
 	$(Q)echo 'fuzz-readers: $(words $(FUZZ_READERS)) passed, 0 failed'
 else
 fuzz-smoke fuzz-readers:
@@ -88,5 +95,5 @@ fuzz-smoke fuzz-readers:
 endif
 
 .PHONY: fuzz fuzz-smoke fuzz-readers fuzz-corpus $(FUZZERS:%=run-%) $(FUZZERS:%=smoke-%) $(FUZZ_READERS:%=reader-%) \
-	$(FUZZ_READERS:%=corpus-%)
+	$(FUZZ_KEPT:%=corpus-%)
 -include $(FUZZ_OBJECTS:.o=.d) $(FUZZERS:%=$(BUILD)/fuzz/tests/fuzz/%.d) $(FUZZERS:%=$(BUILD)/fuzz/tests/fuzz/%_corpus.d)

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * What a recorded program can put before the collector to have its code named: an ELF file, the text of its
- * mappings and of its perf map, Python's line tables, mangled names, a stack. The first byte says which.
+ * mappings and of its perf map, Python's line tables, mangled names, a stack, unwind tables. The first byte
+ * says which.
  */
+#include <elf.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +17,7 @@
 #include "symbols/binary.h"
 #include "symbols/demangle.h"
 #include "symbols/perf_map.h"
+#include "tests/fuzz/fuzz_names.h"
 #include "tests/fuzz/require.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -139,11 +142,51 @@ static void try_name(const uint8_t *data, size_t size)
 	free(name);
 }
 
+/* A file around them in which nothing is damaged, so that changes reach the tables: .eh_frame_hdr, .eh_frame.
+ */
+static void try_unwind_tables(const uint8_t *data, size_t size)
+{
+	struct {
+		Elf64_Ehdr file;
+		Elf64_Phdr segments[2];
+	} head = {
+	    .file = {.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
+	             .e_type = ET_DYN,
+	             .e_machine = FUZZ_NAMES_MACHINE,
+	             .e_version = EV_CURRENT,
+	             .e_phoff = sizeof(Elf64_Ehdr),
+	             .e_ehsize = sizeof(Elf64_Ehdr),
+	             .e_phentsize = sizeof(Elf64_Phdr),
+	             .e_phnum = 2},
+	    .segments = {{PT_LOAD, PF_R, 0, 0, 0, sizeof(head) + size, sizeof(head) + size, 4096},
+	                 {PT_GNU_EH_FRAME, PF_R, sizeof(head), sizeof(head), sizeof(head), size, size, 4}},
+	};
+	uint8_t *bytes = malloc(sizeof(head) + size);
+	struct binary *binary;
+
+	REQUIRE(bytes);
+	memcpy(bytes, &head, sizeof(head));
+	memcpy(bytes + sizeof(head), data, size);
+	binary = binary_open(memory_file(bytes, sizeof(head) + size));
+	REQUIRE(binary);
+	/* The places that the table for searching names: behind a head of 12 bytes, relative to the table's
+	 * start. */
+	for (size_t at = 12; at + 8 <= size && at < 12 + 8 * 16; at += 8) {
+		int32_t start;
+
+		memcpy(&start, data + at, sizeof(start));
+		for (uint64_t within = 0; within < 32; within += 5)
+			unwind_in(binary, data, size, sizeof(head) + (uint64_t)(int64_t)start + within);
+	}
+	binary_free(binary);
+	free(bytes);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	if (!size)
 		return 0;
-	switch (data[0] % 5) {
+	switch (data[0] % FUZZ_NAMES_KINDS) {
 	case 0:
 		try_binary(data + 1, size - 1);
 		break;
@@ -156,8 +199,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	case 3:
 		try_lines(data + 1, size - 1);
 		break;
-	default:
+	case 4:
 		try_name(data + 1, size - 1);
+		break;
+	default:
+		try_unwind_tables(data + 1, size - 1);
 		break;
 	}
 	return 0;

@@ -35,7 +35,7 @@ struct binary {
 
 	bool names_read, objects_read, lines_read, rules_read;
 	struct elf_names names, objects;
-	Dwarf *lines;
+	struct debug_info *lines;
 	Dwarf_CFI *cfi;
 	struct {
 		ARRAY(struct unwind_rule)
@@ -115,7 +115,7 @@ void binary_free(struct binary *binary)
 		return;
 	elf_names_free(&binary->names);
 	elf_names_free(&binary->objects);
-	dwarf_end(binary->lines);
+	debug_info_free(binary->lines);
 	if (binary->cfi)
 		dwarf_cfi_end(binary->cfi);
 	elf_end(binary->debug_elf);
@@ -214,9 +214,13 @@ size_t binary_places(struct binary *binary, uint64_t address, struct source_plac
 {
 	if (!binary->lines_read) {
 		Elf *elf = binary->debug_elf ? binary->debug_elf : binary->elf;
+		struct debug_sections sections;
 
 		binary->lines_read = true;
-		binary->lines = elf ? dwarf_begin_elf(elf, DWARF_C_READ, NULL) : NULL;
+		if (elf) {
+			debug_sections_read(&sections, elf);
+			binary->lines = debug_info_open(&sections);
+		}
 	}
 	return binary->lines ? source_places(binary->lines, address, places) : 0;
 }

@@ -1,160 +1,198 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "symbols/source_places.h"
 
-#include <stdbool.h>
-
 #include <dwarf.h>
 
-#define MAX_NESTING 64         /* blocks and functions within each other */
-#define MAX_SPACES  16         /* namespaces and classes within each other */
-#define MAX_ENTRIES (1u << 20) /* of debug information that are looked at for one address */
-#define MAX_UNITS   16384      /* where no table says in which one an address lies */
+#include "symbols/debug_lines.h"
 
-struct search {
-	Dwarf_Addr address;
-	unsigned left; /* entries that may still be looked at */
+#define MAX_ORIGINS   16 /* entries that refer to each other for a name */
+#define MAX_FUNCTIONS (16u << 20)
+#define MAX_DEPTH     4096
+
+struct collected {
+	struct debug_info *info;
+	uint64_t entry;   /* that is being looked at */
+	uint64_t address; /* that is looked for */
+	bool found;
 };
 
-static bool has_table(Dwarf *dwarf)
+static bool add_function(void *context, uint64_t start, uint64_t end)
 {
-	Dwarf_Aranges *ranges;
-	size_t count;
+	struct collected *collected = context;
+	struct debug_info *info = collected->info;
+	struct debug_span *span;
 
-	return !dwarf_getaranges(dwarf, &ranges, &count) && count;
-}
-
-/* Not all compilers write the table that dwarf_addrdie needs. */
-static bool find_unit(Dwarf *dwarf, Dwarf_Addr address, Dwarf_Die *unit)
-{
-	Dwarf_Off offset = 0, next;
-	size_t header;
-
-	if (dwarf_addrdie(dwarf, address, unit))
+	if (start <= 1 || start >= end)
 		return true;
-	if (has_table(dwarf))
-		return false;
-	for (unsigned i = 0; i < MAX_UNITS; i++, offset = next) {
-		if (dwarf_nextcu(dwarf, offset, &next, &header, NULL, NULL, NULL) || next <= offset)
-			return false;
-		if (dwarf_offdie(dwarf, offset + header, unit) && dwarf_haspc(unit, address) > 0)
-			return true;
+	span = info->functions.count < MAX_FUNCTIONS ? array_add(&info->functions) : NULL;
+	if (span)
+		*span = (struct debug_span){start, end, collected->entry};
+	return span;
+}
+
+static bool look_for_address(void *context, uint64_t start, uint64_t end)
+{
+	struct collected *collected = context;
+
+	collected->found = collected->address >= start && collected->address < end;
+	return !collected->found;
+}
+
+static bool holds(struct debug_info *info, const struct debug_unit *unit, const struct debug_entry *entry,
+                  uint64_t address)
+{
+	struct collected collected = {.address = address};
+
+	debug_info_ranges(info, unit, entry, look_for_address, &collected);
+	return collected.found;
+}
+
+/* Where the entry behind this one and its children lies, if it says so; else its children are next. */
+static uint64_t behind(const struct debug_unit *unit, const struct debug_entry *entry)
+{
+	const struct debug_value *sibling = &entry->values[DEBUG_SIBLING];
+	uint64_t offset = sibling->number < unit->end ? unit->offset + sibling->number : 0;
+
+	return entry->children && sibling->form && sibling->form != DW_FORM_ref_addr && offset > entry->next
+	           ? offset
+	           : 0;
+}
+
+/* Makes a list of the unit's functions, once. */
+static void search_unit(struct debug_info *info, struct debug_unit *unit)
+{
+	struct collected collected = {.info = info};
+	struct debug_entry entry;
+
+	if (unit->searched)
+		return;
+	unit->searched = true;
+	unit->first_function = info->functions.count;
+	for (uint64_t at = unit->entries; debug_info_entry(info, unit, at, &entry); at = entry.next) {
+		if (entry.tag == DW_TAG_subprogram) {
+			collected.entry = entry.offset;
+			debug_info_ranges(info, unit, &entry, add_function, &collected);
+		}
 	}
-	return false;
+	unit->functions = info->functions.count - unit->first_function;
+	if (unit->functions)
+		debug_spans_sort(info->functions.items + unit->first_function, unit->functions);
 }
 
-/* The part of `parent` that holds the address: a function or a block. */
-static bool find_child(struct search *search, Dwarf_Die *parent, Dwarf_Die *found, unsigned spaces)
+/* The innermost function of the unit that holds the address. */
+static bool find_function(struct debug_info *info, struct debug_unit *unit, uint64_t address,
+                          struct debug_entry *function)
 {
-	Dwarf_Die child;
+	const struct debug_span *span;
 
-	if (dwarf_child(parent, &child))
+	search_unit(info, unit);
+	if (!unit->functions)
 		return false;
-	do {
-		if (!search->left)
-			return false;
-		search->left--;
-		switch (dwarf_tag(&child)) {
-		case DW_TAG_subprogram:
-		case DW_TAG_inlined_subroutine:
-		case DW_TAG_lexical_block:
-		case DW_TAG_try_block:
-		case DW_TAG_catch_block:
-			if (dwarf_haspc(&child, search->address) > 0) {
-				*found = child;
-				return true;
-			}
-			break;
-		case DW_TAG_namespace:
-		case DW_TAG_module:
-		case DW_TAG_class_type:
-		case DW_TAG_structure_type:
-			if (spaces < MAX_SPACES && find_child(search, &child, found, spaces + 1))
-				return true;
-			break;
-		default:
-			break;
-		}
-	} while (!dwarf_siblingof(&child, &child));
-	return false;
+	span = debug_span_find(info->functions.items + unit->first_function, unit->functions, address);
+	return span && debug_info_entry(info, unit, span->what, function) &&
+	       function->tag == DW_TAG_subprogram;
 }
 
-/* Functions around the address, outermost first; returns how many. */
-static size_t find_functions(Dwarf_Die *unit, Dwarf_Addr address, Dwarf_Die functions[SOURCE_PLACES_MAX])
+static bool is_block(uint16_t tag)
 {
-	struct search search = {address, MAX_ENTRIES};
-	Dwarf_Die at = *unit, found;
-	size_t count = 0;
+	return tag == DW_TAG_inlined_subroutine || tag == DW_TAG_lexical_block || tag == DW_TAG_try_block ||
+	       tag == DW_TAG_catch_block;
+}
 
-	for (unsigned i = 0; i < MAX_NESTING && find_child(&search, &at, &found, 0); i++) {
-		int tag = dwarf_tag(&found);
+/* Adds what was inlined into functions[0] at the address, outermost first; returns how many there are then.
+ */
+static size_t find_inlined(struct debug_info *info, const struct debug_unit *unit, uint64_t address,
+                           struct debug_entry functions[SOURCE_PLACES_MAX])
+{
+	/* Children of the entry that holds the address are looked at: those deeper are passed. */
+	uint64_t at = functions[0].next;
+	unsigned depth = 0;
+	size_t count = 1;
 
-		/* A function within a function is one of its own. */
-		if (tag == DW_TAG_subprogram)
-			count = 0;
-		if (tag == DW_TAG_subprogram || tag == DW_TAG_inlined_subroutine) {
-			if (count == SOURCE_PLACES_MAX)
-				break;
-			functions[count++] = found;
+	if (!functions[0].children)
+		return 1;
+	while (count < SOURCE_PLACES_MAX) {
+		struct debug_entry entry;
+		uint64_t next;
+
+		if (!debug_info_entry(info, unit, at, &entry) || (!entry.tag && !depth))
+			break;
+		at = entry.next;
+		if (!entry.tag) {
+			depth--;
+			continue;
 		}
-		at = found;
+		if (!depth && is_block(entry.tag) && holds(info, unit, &entry, address)) {
+			if (entry.tag == DW_TAG_inlined_subroutine)
+				functions[count++] = entry;
+			if (!entry.children)
+				break;
+			continue;
+		}
+		next = behind(unit, &entry);
+		if (next)
+			at = next;
+		else if (entry.children && ++depth > MAX_DEPTH)
+			break;
 	}
 	return count;
 }
 
-static const char *function_name(Dwarf_Die *function)
+/* Of the entry or one that it refers to. A name for the linker says more than one for people. */
+static const char *function_name(struct debug_info *info, const struct debug_unit *unit,
+                                 const struct debug_entry *function)
 {
-	Dwarf_Attribute attribute;
-	const char *name = NULL;
+	struct debug_entry entry = *function;
+	const char *name = NULL, *linkage = NULL;
 
-	if (dwarf_attr_integrate(function, DW_AT_linkage_name, &attribute) ||
-	    dwarf_attr_integrate(function, DW_AT_MIPS_linkage_name, &attribute))
-		name = dwarf_formstring(&attribute);
-	return name ? name : dwarf_diename(function);
-}
+	for (int i = 0; i < MAX_ORIGINS && !linkage; i++) {
+		const struct debug_value *origin = &entry.values[DEBUG_ORIGIN];
 
-static Dwarf_Word number(Dwarf_Die *die, unsigned name)
-{
-	Dwarf_Attribute attribute;
-	Dwarf_Word value;
-
-	return dwarf_attr(die, name, &attribute) && !dwarf_formudata(&attribute, &value) ? value : 0;
-}
-
-/* Where the function was called that was put there. */
-static void call_place(Dwarf_Die *unit, Dwarf_Die *inlined, struct source_place *place)
-{
-	Dwarf_Word line = number(inlined, DW_AT_call_line);
-	Dwarf_Files *files;
-	size_t count;
-
-	if (!dwarf_getsrcfiles(unit, &files, &count))
-		place->file = dwarf_filesrc(files, number(inlined, DW_AT_call_file), NULL, NULL);
-	place->line = line < 1u << 30 ? (int)line : 0;
-}
-
-size_t source_places(Dwarf *dwarf, uint64_t address, struct source_place places[SOURCE_PLACES_MAX])
-{
-	Dwarf_Die unit, functions[SOURCE_PLACES_MAX];
-	Dwarf_Line *line;
-	size_t count;
-
-	if (!find_unit(dwarf, address, &unit))
-		return 0;
-	count = find_functions(&unit, address, functions);
-	for (size_t i = 0; i < count; i++) {
-		Dwarf_Die *function = &functions[count - 1 - i];
-
-		places[i] = (struct source_place){.function = function_name(function)};
-		if (i)
-			call_place(&unit, &functions[count - i], &places[i]);
+		linkage = debug_info_text(info, unit, &entry.values[DEBUG_LINKAGE_NAME]);
+		name = name ?: debug_info_text(info, unit, &entry.values[DEBUG_NAME]);
+		if (!origin->form)
+			origin = &entry.values[DEBUG_SPECIFICATION];
+		if (!origin->form || !debug_info_follow(info, &unit, origin, &entry))
+			break;
 	}
-	line = dwarf_getsrc_die(&unit, address);
-	if (!line)
+	return linkage ?: name;
+}
+
+static int as_line(uint64_t number)
+{
+	return number < 1u << 30 ? (int)number : 0;
+}
+
+size_t source_places(struct debug_info *info, uint64_t address, struct source_place places[SOURCE_PLACES_MAX])
+{
+	struct debug_entry functions[SOURCE_PLACES_MAX];
+	struct debug_unit *unit;
+	uint64_t file;
+	size_t count;
+	int line;
+
+	debug_info_begin(info);
+	unit = debug_info_unit(info, address);
+	if (!unit)
+		return 0;
+	count = find_function(info, unit, address, &functions[0])
+	            ? find_inlined(info, unit, address, functions)
+	            : 0;
+	for (size_t i = 0; i < count; i++) {
+		places[i] =
+		    (struct source_place){.function = function_name(info, unit, &functions[count - 1 - i])};
+		if (i) {
+			const struct debug_value *values = functions[count - i].values;
+
+			places[i].file = debug_lines_file(info, unit, values[DEBUG_CALL_FILE].number);
+			places[i].line = as_line(values[DEBUG_CALL_LINE].number);
+		}
+	}
+	if (!debug_lines_find(info, unit, address, &file, &line))
 		return count;
 	if (!count)
 		places[count++] = (struct source_place){0};
-	places[0].file = dwarf_linesrc(line, NULL, NULL);
-	if (dwarf_lineno(line, &places[0].line) || places[0].line < 0)
-		places[0].line = 0;
+	places[0].file = debug_lines_file(info, unit, file);
+	places[0].line = line;
 	return count;
 }

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <elfutils/libdw.h>
+#include "symbols/debug_info.h"
 
 #define SOURCE_PLACES_MAX 16 /* functions within each other that are kept of an address */
 
@@ -25,6 +25,7 @@ struct source_place {
  * is that of a call. The last one is the function that the others were put into. Returns how many, 0 if
  * nothing is known. Of more than there is room for the innermost are left out.
  */
-size_t source_places(Dwarf *dwarf, uint64_t address, struct source_place places[SOURCE_PLACES_MAX]);
+size_t source_places(struct debug_info *info, uint64_t address,
+                     struct source_place places[SOURCE_PLACES_MAX]);
 
 #endif

@@ -162,6 +162,35 @@ class Judging(unittest.TestCase):
                              set(workloads.expected_answers(truth)))
 
 
+class Proof(Folder):
+    sleep = {"expected_top": "wait.sleep", "expected_role": "worker"}
+
+    def test_results_go_into_the_documents(self):
+        right = document(gpu([("wait.sleep@worker", 390_000_000, ""), ("host.gil@launcher", 10_000_000, "")]))
+        self.plant("a1_right", self.sleep, right)
+        self.plant("a2_idle", {**self.sleep, "gpu_idle_ms_est": 600}, right)
+        self.plant("a5_wrong", {**self.sleep, "gpu_idle_ms_est": 600}, document(gpu([("host.gil@launcher", 1000, "")])))
+        docs = self.folder / "docs"
+        docs.mkdir()
+        (docs / "proof.md").write_text("# Proof\n\nfirst part\n")
+        (docs / "proof.json").write_text('{"plants": 3}')
+        for _ in range(2):  # the second run takes the place of the first
+            done = self.run_script("proof_gpu.py", "--write", docs, "--python", "/bin/false")
+            self.assertEqual(done.returncode, 1, done)
+        done = self.run_script("proof_gpu.py", "--write", docs)
+        words, numbers = (docs / "proof.md").read_text(), json.loads((docs / "proof.json").read_text())
+        self.assertTrue(words.startswith("# Proof\n\nfirst part\n\n## On a GPU\n"), words)
+        self.assertEqual(words.count("## On a GPU"), 1)
+        self.assertEqual(numbers["plants"], 3)
+        self.assertEqual((numbers["gpu"]["workloads"], numbers["gpu"]["workloads_top_ok"]), (3, 2))
+        self.assertEqual(numbers["gpu"]["workloads_idle_ok"], 0.5)  # a5's estimate is of something else
+        self.assertIn("| 400 **×** | 600 |", words)
+        self.assertIn("host.gil@launcher 100% **×**", words)
+        # There is no PyTorch here, and that is said.
+        self.assertEqual(len(numbers["gpu"]["failures"]), 1)
+        self.assertIn("- Not made: record: exit 1", words)
+
+
 class Workloads(Folder):
     sleep = {"expected_top": "wait.sleep", "expected_role": "worker", "expected_symbol": "fetch"}
 

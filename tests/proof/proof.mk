@@ -8,4 +8,9 @@ proof: $(BUILD)/whyidle sim $(BUILD)/unit-tests
 proof-ranks: $(BUILD)/whyidle sim $(BUILD)/shift_session
 	$(Q)python3 tests/proof/ranks.py --build $(BUILD) $(PROOF)
 
-.PHONY: proof proof-ranks
+# The same with real PyTorch programs on a GPU machine, about five minutes; WORKLOADS is the folder of planted workloads.
+WORKLOADS ?= ../shared/workloads
+proof-gpu: $(BUILD)/whyidle
+	$(Q)python3 tests/gpu/proof_gpu.py --whyidle $(BUILD)/whyidle --workloads $(WORKLOADS) --write docs $(PROOF)
+
+.PHONY: proof proof-ranks proof-gpu

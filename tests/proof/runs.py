@@ -13,12 +13,10 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
 
 import cgroups  # noqa: E402
+import judging  # noqa: E402
 from harness import ROOT, Context, cause_key, end_process, wait_until  # noqa: E402  (needs the path above)
 
 TRIES = 3
-TIME_ERROR = 0.05
-TIME_ERROR_NS = 50_000  # a stall
-GAIN_STEP_ERROR = 0.01  # of a step: what two runs differ by anyway
 FALSE_BLAME = 0.01
 SCRATCH_BYTES = 256 << 20
 NULL_GPU_US = 2000
@@ -155,11 +153,6 @@ def is_quiet(truth):
     return truth["contended_ns"] < truth["planted_ns"] / 2
 
 
-def time_is_right(plant, reported_ns):
-    allowed = max(TIME_ERROR * plant["planted_ns"], TIME_ERROR_NS * plant["count"])
-    return abs(reported_ns - plant["planted_ns"]) <= allowed
-
-
 def judge(truth, report):
     """What a run with plants shows, as a dictionary."""
     gpu, = report["gpus"]
@@ -178,18 +171,13 @@ def judge(truth, report):
         "step_ns": truth["step_ns"]["median"],
         "top": top,
         "top_ok": top == expected[0],
-        "time_ok": all(time_is_right(p, ns) for p, ns in zip(plants, reported, strict=True)),
+        "time_ok": all(judging.time_is_right(p["planted_ns"], p["count"], ns) for p, ns in zip(plants, reported, strict=True)),
         "idle_ns": gpu["idle_ns"],
         "unknown_ns": sum(c["ns"] for key, c in causes.items() if key.startswith("unknown.")),
         "causes": {key: c["ns"] for key, c in causes.items()},
         "finding": f"{report['findings'][0]['code']}@{report['findings'][0]['role']}" if report["findings"] else None,
         "disturbed": not is_quiet(truth),
     }
-
-
-def median_error(step):
-    """Uncertainty of the middle of many steps, from their quartiles."""
-    return 1.57 * (step["p75"] - step["p25"]) / max(step["count"], 1) ** 0.5
 
 
 def judge_gain(truth, report, without):
@@ -201,21 +189,12 @@ def judge_gain(truth, report, without):
         return None
     # The stall after the last operation is not in the window.
     steps = truth["steps"] - 1
-    low, high = (ns / steps for ns in cause["gain_ns"])
     # Without the plant its code is gone as well, and so is what it had the device do: what that cost beside the
     # plant is no gain of the cause. Means, for what is predicted and what was beside are sums over all steps too.
     plant = truth["plants"][0]
     measured = (truth["step_ns"]["mean"] - without["step_ns"]["mean"] -
                 (plant["beside_ns"] + plant["device_ns"]) / steps)
-    spread = (median_error(truth["step_ns"]) + median_error(without["step_ns"]) +
-              GAIN_STEP_ERROR * truth["step_ns"]["median"])
-    return {
-        "predicted_ns": [low, high],
-        "measured_ns": measured,
-        "spread_ns": spread,
-        "is_bound": cause["replay"] is None,
-        "ok": low - spread <= measured <= high + spread,
-    }
+    return judging.gain(cause, steps, measured, truth["step_ns"], without["step_ns"])
 
 
 def judge_null(truth, report):

@@ -85,7 +85,7 @@ struct thread_state {
 	__u64 python_missed; /* first of the list of those when this thread was not found in it */
 
 	__u64 call_cookie; /* the CUDA call it is in, see cuda.bpf.c */
-	__u64 call_target, call_object;
+	__u64 call_target, call_object, call_work;
 	__u32 call_known;
 	__u64 call_ns;
 	__u64 call_stack;

@@ -26,7 +26,7 @@
 
 /* What a call is about. */
 struct call_about {
-	__u64 stream, object;
+	__u64 stream, object, work;
 	__u32 known; /* WIRE_CALL_* */
 };
 
@@ -86,14 +86,94 @@ static __always_inline bool argument_read(struct pt_regs *context, __u32 place, 
 	return !bpf_probe_read_user(value, sizeof(*value), (void *)address);
 }
 
+static __always_inline __u64 work_mix(__u64 hash, __u64 value)
+{
+	hash = (hash ^ value) * 0x9e3779b97f4a7c15ULL; /* 2^64 / golden ratio, as in Knuth's hash */
+	return hash ^ hash >> 29;
+}
+
+/* Launches of a function with one grid, block and shared memory are taken for the same work: a hash of them.
+ */
+static __always_inline __u64 work_of(const __u32 words[8])
+{
+	__u64 hash = 0;
+
+	for (__u32 i = 0; i < 4; i++)
+		hash = work_mix(hash, words[2 * i] | (__u64)words[2 * i + 1] << 32);
+	return hash;
+}
+
+/* Arguments of 32 bits each: what lies in the other half of their place means nothing. */
+static __always_inline bool numbers_read(struct pt_regs *context, __u32 words[8])
+{
+	__u64 value;
+
+	for (__u32 i = 0; i < 7; i++) {
+		if (!argument_read(context, CALL_PLACE_ARGUMENT + 1 + i, &value))
+			return false;
+		words[i] = (__u32)value;
+	}
+	return true;
+}
+
+/* A dim3 is passed in two places, of which the second one's other half means nothing. */
+static __always_inline bool dim3_read(struct pt_regs *context, __u32 words[8])
+{
+	__u64 value;
+
+	for (__u32 i = 0; i < 2; i++) {
+		if (!argument_read(context, CALL_PLACE_ARGUMENT + 1 + 2 * i, &value))
+			return false;
+		words[3 * i] = (__u32)value;
+		words[3 * i + 1] = (__u32)(value >> 32);
+		if (!argument_read(context, CALL_PLACE_ARGUMENT + 2 + 2 * i, &value))
+			return false;
+		words[3 * i + 2] = (__u32)value;
+	}
+	/* Behind the address of the parameters. */
+	if (!argument_read(context, CALL_PLACE_ARGUMENT + 6, &value))
+		return false;
+	words[6] = (__u32)value;
+	return true;
+}
+
+static __always_inline bool config_read(struct pt_regs *context, __u32 words[8])
+{
+	__u64 address = PT_REGS_PARM1(context);
+
+	asm volatile("" : "+r"(address));
+	return !bpf_probe_read_user(words, 28, (void *)address);
+}
+
+/* How much work a call is; false: not known. */
+static __always_inline bool work_read(struct pt_regs *context, __u32 size, __u64 *work)
+{
+	__u32 words[8] = {0};
+	bool known = false;
+
+	if (size >= CALL_SIZE_ARGUMENT)
+		return argument_read(context, size - CALL_SIZE_ARGUMENT + CALL_PLACE_ARGUMENT, work);
+	if (size == CALL_SIZE_NUMBERS)
+		known = numbers_read(context, words);
+	else if (size == CALL_SIZE_DIM3)
+		known = dim3_read(context, words);
+	else if (size == CALL_SIZE_CONFIG)
+		known = config_read(context, words);
+	if (known)
+		*work = work_of(words);
+	return known;
+}
+
 static __always_inline void call_about_read(struct call_about *about, struct pt_regs *context, __u64 cookie)
 {
-	about->stream = about->object = 0;
+	about->stream = about->object = about->work = 0;
 	about->known = 0;
 	if (argument_read(context, CALL_STREAM(cookie), &about->stream))
 		about->known |= WIRE_CALL_STREAM;
 	if (argument_read(context, CALL_OBJECT(cookie), &about->object))
 		about->known |= WIRE_CALL_OBJECT;
+	if (work_read(context, CALL_SIZE(cookie), &about->work))
+		about->known |= WIRE_CALL_WORK;
 }
 
 static __always_inline void record_call(struct task_struct *task, __u64 cookie,
@@ -111,6 +191,7 @@ static __always_inline void record_call(struct task_struct *task, __u64 cookie,
 	record->known = about->known;
 	record->stream = about->stream;
 	record->object = about->object;
+	record->work = about->work;
 	record_submit(record);
 }
 
@@ -118,7 +199,8 @@ static __always_inline void record_call(struct task_struct *task, __u64 cookie,
 static __always_inline void record_open_call(struct thread_state *thread, struct task_struct *task,
                                              __u64 exit)
 {
-	struct call_about about = {thread->call_target, thread->call_object, thread->call_known};
+	struct call_about about = {thread->call_target, thread->call_object, thread->call_work,
+	                           thread->call_known};
 
 	record_call(task, thread->call_cookie, &about, thread->call_ns, exit);
 }
@@ -272,6 +354,7 @@ int call_enters(struct pt_regs *context)
 	thread->call_cookie = cookie;
 	thread->call_target = about.stream;
 	thread->call_object = about.object;
+	thread->call_work = about.work;
 	thread->call_known = about.known;
 	thread->call_ns = bpf_ktime_get_ns();
 	thread->call_stack = stack;

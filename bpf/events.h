@@ -287,6 +287,7 @@ struct wire_exit {
 
 #define WIRE_CALL_STREAM (1u << 0)
 #define WIRE_CALL_OBJECT (1u << 1)
+#define WIRE_CALL_WORK   (1u << 2)
 
 /* A CUDA API call seen by uprobes: the outermost one of its thread. */
 struct wire_call {
@@ -298,6 +299,7 @@ struct wire_call {
 	__u32 known;    /* WIRE_CALL_*: which of the fields below are */
 	__u64 stream;   /* handle */
 	__u64 object;   /* what it is about: function, graph, event, direction of a copy */
+	__u64 work;     /* of a launch a hash of grid, block and shared memory, of a copy its bytes */
 };
 
 /* A process outside the tracked set called a CUDA function that is probed. Once a process. */
@@ -332,7 +334,7 @@ _Static_assert(sizeof(struct wire_task) == 40, "wire_task");
 _Static_assert(sizeof(struct wire_fork) == 56, "wire_fork");
 _Static_assert(sizeof(struct wire_exec) == 432, "wire_exec");
 _Static_assert(sizeof(struct wire_exit) == 40, "wire_exit");
-_Static_assert(sizeof(struct wire_call) == 56, "wire_call");
+_Static_assert(sizeof(struct wire_call) == 64, "wire_call");
 _Static_assert(sizeof(struct wire_caller) == 48, "wire_caller");
 
 #endif

@@ -19,16 +19,22 @@
 /*
  * The attach cookie of a probe on a CUDA function: its index, and where it has the stream and the object that
  * the call is about: the n-th argument, counted in registers and words of the stack, or a field of the struct
- * that the first one points to, by its offset.
+ * that the first one points to, by its offset. And where it says how much work it is.
  */
 #define CALL_PLACE_NONE     0
 #define CALL_PLACE_ARGUMENT 1
 #define CALL_PLACE_FIELD    128
-#define CALL_COOKIE(function, stream, object)                                                                \
-	((__u64)(function) | (__u64)(stream) << 32 | (__u64)(object) << 40)
+#define CALL_SIZE_NONE      0
+#define CALL_SIZE_NUMBERS   1  /* x, y, z of grid and block, shared memory: arguments 1 to 7, each a number */
+#define CALL_SIZE_DIM3      2  /* arguments 1 and 2 are a dim3, 3 and 4 another, 6 the shared memory */
+#define CALL_SIZE_CONFIG    3  /* the same as the first 28 bytes of the struct that the first one points to */
+#define CALL_SIZE_ARGUMENT  16 /* bytes: the n-th argument */
+#define CALL_COOKIE(function, stream, object, size)                                                          \
+	((__u64)(function) | (__u64)(stream) << 32 | (__u64)(object) << 40 | (__u64)(size) << 48)
 #define CALL_FUNCTION(cookie) ((__u32)(cookie))
 #define CALL_STREAM(cookie)   ((__u32)((cookie) >> 32) & 0xff)
 #define CALL_OBJECT(cookie)   ((__u32)((cookie) >> 40) & 0xff)
+#define CALL_SIZE(cookie)     ((__u32)((cookie) >> 48) & 0xff)
 
 /* What the first argument of a system call is. */
 enum syscall_kind {

@@ -157,24 +157,37 @@ def test_timeline_inferred_from_calls(ctx):
     return f"idle {idle_share(gpu):.1%}, the device says {truth:.1%}"
 
 
+def inferred_and_real(ctx, shape):
+    """Idle shares of a run of wait_shapes: as inferred, and by the device's own account."""
+    truth_file = ctx.path(f"{shape}.json")
+    done = ctx.record(ctx.sim("wait_shapes"), shape, "--seconds", "1.2", "--truth", truth_file,
+                      options=(*QUIET, "--no-bridge", "--uprobes", "always"))
+    assert done.status == 0, done
+    truth = json.loads(pathlib.Path(truth_file).read_text())
+    report = ctx.report()
+    gpu, = report["gpus"]
+    assert report["source"]["gpu_timeline"] == "inferred", report["source"]
+    return idle_share(gpu), truth["idle_ns"] / (truth["end_ns"] - truth["start_ns"])
+
+
 @needs("bpf")
 def test_inferred_where_waits_show_little(ctx):
     """Loops that wait a step late, or launch slowly: against the device's own account of the same run."""
     told = []
     for shape in ("behind", "drained", "bound", "rare"):
-        truth_file = ctx.path(f"{shape}.json")
-        done = ctx.record(ctx.sim("wait_shapes"), shape, "--seconds", "1.2", "--truth", truth_file,
-                          options=(*QUIET, "--no-bridge", "--uprobes", "always"))
-        assert done.status == 0, done
-        truth = json.loads(pathlib.Path(truth_file).read_text())
-        report = ctx.report()
-        gpu, = report["gpus"]
-        assert report["source"]["gpu_timeline"] == "inferred", report["source"]
-        real, share = truth["idle_ns"] / (truth["end_ns"] - truth["start_ns"]), idle_share(gpu)
+        share, real = inferred_and_real(ctx, shape)
         told.append(f"{shape} {share:.1%}, the device says {real:.1%}")
         # Late returns on a busy machine make idle time look shorter; none may be made up (2 points: another window).
         assert real / 2 - 0.02 <= share <= real + 0.02, told[-1]
     return "; ".join(told)
+
+
+@needs("bpf")
+def test_inferred_where_a_larger_grid_was_launched(ctx):
+    """What a function took with a small grid says nothing of a larger one."""
+    share, real = inferred_and_real(ctx, "larger")
+    assert share <= real + 0.02, f"idle {share:.1%}, the device says {real:.1%}"
+    return f"idle {share:.1%}, the device says {real:.1%}"
 
 
 @needs("bpf")

@@ -243,6 +243,9 @@ struct sim_interval {
  * freed: like a module's code it lives as long as the process. */
 CUfunction simKernelCreate(const char *name, uint64_t duration_ns);
 
+/* The same, for `duration_ns` a block of the grid that it is launched with. */
+CUfunction simGridKernelCreate(const char *name, uint64_t duration_ns);
+
 /*
  * When the device was busy: the union of its finished kernels, copies and memsets, in order and disjoint.
  * Stores at most `max` intervals from number `first` on and returns how many there are in all. Intervals may

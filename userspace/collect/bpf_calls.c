@@ -127,7 +127,8 @@ static uint64_t cookie_of(uint32_t index, const struct function *function)
 {
 	const struct call_arguments *at = call_arguments_find(function->known->name);
 
-	return CALL_COOKIE(index, at ? at->stream : CALL_PLACE_NONE, at ? at->object : CALL_PLACE_NONE);
+	return CALL_COOKIE(index, at ? at->stream : CALL_PLACE_NONE, at ? at->object : CALL_PLACE_NONE,
+	                   at ? at->size : CALL_SIZE_NONE);
 }
 
 /* Index of a new function's name, or a negative errno. */

@@ -224,7 +224,9 @@ static int convert_call(struct bpf_converter *converter, const struct wire_call 
 	    .stream = wire->stream,
 	    .object = wire->object,
 	    .known = (wire->known & WIRE_CALL_STREAM ? RECORD_CALL_STREAM : 0) |
-	             (wire->known & WIRE_CALL_OBJECT ? RECORD_CALL_OBJECT : 0),
+	             (wire->known & WIRE_CALL_OBJECT ? RECORD_CALL_OBJECT : 0) |
+	             (wire->known & WIRE_CALL_WORK ? RECORD_CALL_WORK : 0),
+	    .work = wire->work,
 	};
 
 	if (wire->function >= converter->function_count) {

@@ -12,50 +12,52 @@
  * struct that the first argument points to; cudaLaunchConfig_t and CUlaunchConfig have the stream at the same
  * place.
  */
-#define AT(number) (CALL_PLACE_ARGUMENT + (number))
-#define NONE       CALL_PLACE_NONE
-#define CONFIG     (CALL_PLACE_FIELD + 32)
+#define AT(number)    (CALL_PLACE_ARGUMENT + (number))
+#define NONE          CALL_PLACE_NONE
+#define CONFIG        (CALL_PLACE_FIELD + 32)
+#define BYTES(number) (CALL_SIZE_ARGUMENT + (number))
+#define UNKNOWN       CALL_SIZE_NONE
 
 /* Sorted by name (checked by a unit test). */
 static const struct call_arguments table[] = {
-    {"cuEventQuery", NONE, AT(0)},
-    {"cuEventRecord", AT(1), AT(0)},
-    {"cuEventRecordWithFlags", AT(1), AT(0)},
-    {"cuEventSynchronize", NONE, AT(0)},
-    {"cuGraphLaunch", AT(1), AT(0)},
-    {"cuLaunchCooperativeKernel", AT(8), AT(0)},
-    {"cuLaunchKernel", AT(8), AT(0)},
-    {"cuLaunchKernelEx", CONFIG, AT(1)},
-    {"cuMemcpy2DAsync", AT(1), NONE},
-    {"cuMemcpy3DAsync", AT(1), NONE},
-    {"cuMemcpyAsync", AT(3), NONE},
-    {"cuMemcpyDtoDAsync", AT(3), NONE},
-    {"cuMemcpyDtoHAsync", AT(3), NONE},
-    {"cuMemcpyHtoDAsync", AT(3), NONE},
-    {"cuMemcpyPeerAsync", AT(5), NONE},
-    {"cuMemsetD16Async", AT(3), NONE},
-    {"cuMemsetD32Async", AT(3), NONE},
-    {"cuMemsetD8Async", AT(3), NONE},
-    {"cuStreamQuery", AT(0), NONE},
-    {"cuStreamSynchronize", AT(0), NONE},
-    {"cuStreamWaitEvent", AT(0), AT(1)},
-    {"cudaEventQuery", NONE, AT(0)},
-    {"cudaEventRecord", AT(1), AT(0)},
-    {"cudaEventRecordWithFlags", AT(1), AT(0)},
-    {"cudaEventSynchronize", NONE, AT(0)},
-    {"cudaGraphLaunch", AT(1), AT(0)},
-    {"cudaLaunchCooperativeKernel", AT(7), AT(0)},
-    {"cudaLaunchKernel", AT(7), AT(0)},
-    {"cudaLaunchKernelExC", CONFIG, AT(1)},
-    {"cudaMemcpy", NONE, AT(3)},
-    {"cudaMemcpy2DAsync", AT(7), AT(6)},
-    {"cudaMemcpyAsync", AT(4), AT(3)},
-    {"cudaMemcpyPeerAsync", AT(5), NONE},
-    {"cudaMemset2DAsync", AT(5), NONE},
-    {"cudaMemsetAsync", AT(3), NONE},
-    {"cudaStreamQuery", AT(0), NONE},
-    {"cudaStreamSynchronize", AT(0), NONE},
-    {"cudaStreamWaitEvent", AT(0), AT(1)},
+    {"cuEventQuery", NONE, AT(0), UNKNOWN},
+    {"cuEventRecord", AT(1), AT(0), UNKNOWN},
+    {"cuEventRecordWithFlags", AT(1), AT(0), UNKNOWN},
+    {"cuEventSynchronize", NONE, AT(0), UNKNOWN},
+    {"cuGraphLaunch", AT(1), AT(0), UNKNOWN},
+    {"cuLaunchCooperativeKernel", AT(8), AT(0), CALL_SIZE_NUMBERS},
+    {"cuLaunchKernel", AT(8), AT(0), CALL_SIZE_NUMBERS},
+    {"cuLaunchKernelEx", CONFIG, AT(1), CALL_SIZE_CONFIG},
+    {"cuMemcpy2DAsync", AT(1), NONE, UNKNOWN},
+    {"cuMemcpy3DAsync", AT(1), NONE, UNKNOWN},
+    {"cuMemcpyAsync", AT(3), NONE, BYTES(2)},
+    {"cuMemcpyDtoDAsync", AT(3), NONE, BYTES(2)},
+    {"cuMemcpyDtoHAsync", AT(3), NONE, BYTES(2)},
+    {"cuMemcpyHtoDAsync", AT(3), NONE, BYTES(2)},
+    {"cuMemcpyPeerAsync", AT(5), NONE, BYTES(4)},
+    {"cuMemsetD16Async", AT(3), NONE, BYTES(2)},
+    {"cuMemsetD32Async", AT(3), NONE, BYTES(2)},
+    {"cuMemsetD8Async", AT(3), NONE, BYTES(2)},
+    {"cuStreamQuery", AT(0), NONE, UNKNOWN},
+    {"cuStreamSynchronize", AT(0), NONE, UNKNOWN},
+    {"cuStreamWaitEvent", AT(0), AT(1), UNKNOWN},
+    {"cudaEventQuery", NONE, AT(0), UNKNOWN},
+    {"cudaEventRecord", AT(1), AT(0), UNKNOWN},
+    {"cudaEventRecordWithFlags", AT(1), AT(0), UNKNOWN},
+    {"cudaEventSynchronize", NONE, AT(0), UNKNOWN},
+    {"cudaGraphLaunch", AT(1), AT(0), UNKNOWN},
+    {"cudaLaunchCooperativeKernel", AT(7), AT(0), CALL_SIZE_DIM3},
+    {"cudaLaunchKernel", AT(7), AT(0), CALL_SIZE_DIM3},
+    {"cudaLaunchKernelExC", CONFIG, AT(1), CALL_SIZE_CONFIG},
+    {"cudaMemcpy", NONE, AT(3), BYTES(2)},
+    {"cudaMemcpy2DAsync", AT(7), AT(6), UNKNOWN},
+    {"cudaMemcpyAsync", AT(4), AT(3), BYTES(2)},
+    {"cudaMemcpyPeerAsync", AT(5), NONE, BYTES(4)},
+    {"cudaMemset2DAsync", AT(5), NONE, UNKNOWN},
+    {"cudaMemsetAsync", AT(3), NONE, BYTES(2)},
+    {"cudaStreamQuery", AT(0), NONE, UNKNOWN},
+    {"cudaStreamSynchronize", AT(0), NONE, UNKNOWN},
+    {"cudaStreamWaitEvent", AT(0), AT(1), UNKNOWN},
 };
 
 static int compare(const void *key, const void *item)

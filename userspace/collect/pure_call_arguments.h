@@ -15,6 +15,7 @@
 struct call_arguments {
 	const char *name; /* stem, as in model/cuda_call.h */
 	uint8_t stream, object;
+	uint8_t size; /* CALL_SIZE_…: how much work it is */
 };
 
 /* NULL if nothing is known of the function. `stem` is the name of a struct cuda_function. */

@@ -6,15 +6,16 @@
  *
  * A wait bounds all work that it covers: that took no longer than from its first submission, or from the wait
  * before if that was held up (the GPU was busy until then), to the return. So the same work takes no longer
- * than the least of the bounds of all its kind. "The same" is told by the functions that were launched, and
- * how often each: a shape. Two shapes are the same work at different length if one, taken so many times that
- * it has every launch of the other, has few more launches (SPARE_LAUNCHES): ten steps that were launched in
- * one go bound one step by a tenth. Copies that are not in the other shape count from their submission on.
+ * than the least of the bounds of all its kind. "The same" is told by the functions that were launched,
+ * each with its grid, block and shared memory, and how often each: a shape. Two shapes are the same work at
+ * different length if one, taken so many times that it has every launch of the other, has few more launches
+ * (SPARE_LAUNCHES): ten steps that were launched in one go bound one step by a tenth. Copies that are not in
+ * the other shape count from their submission on.
  *
- * That is an estimate, as a function can take longer with other arguments. It is held against what is known
- * from below: while a wait was held up, the GPU was busy. Where one in ten of a shape's waits shows clearly
- * more than the bound, the work is not always of one length, and the most that any wait has shown is taken
- * instead (a wait that returned late, for want of a CPU, is one in many).
+ * That is an estimate, as a function can take longer with other arguments in the same grid. It is held
+ * against what is known from below: while a wait was held up, the GPU was busy. Where one in ten of a shape's
+ * waits shows clearly more than the bound, the work is not always of one length, and the most that any wait
+ * has shown is taken instead (a wait that returned late, for want of a CPU, is one in many).
  *
  * Within the bound nothing is known. Operations of a wait follow one another, each after its submission and
  * all of one length, such that together they take the bound; after a wait that was held up the last one goes
@@ -83,7 +84,11 @@ static bool is_launch(const struct gpu_op *op)
 static uint32_t kind_of(struct learning *run, const struct gpu_op *op)
 {
 	const struct call *call = &run->model->threads.items[op->launch_thread].calls.items[op->launch_call];
-	uint64_t about[2] = {call->function, call->arguments & CALL_HAS_OBJECT ? call->object : 0};
+	/* What does not say how much work it is, is like nothing else. */
+	bool known = call->arguments & CALL_HAS_WORK || op->kind == OP_GRAPH;
+	uint64_t about[4] = {call->function, call->arguments & CALL_HAS_OBJECT ? call->object : 0,
+	                     call->arguments & CALL_HAS_WORK ? call->work : 0,
+	                     known ? 0 : 1 + (uint64_t)(op - run->work->ops.items)};
 	uint64_t key = hash_bytes(about, sizeof(about));
 	uint32_t kind;
 	bool *launch;

@@ -533,9 +533,11 @@ static int load_call(struct loader *loader, const struct record_call *record)
 	    .exit_known = record->exit_ns != 0,
 	    .probed = record->source == RECORD_CALL_UPROBE,
 	    .arguments = (record->known & RECORD_CALL_STREAM ? CALL_HAS_STREAM : 0) |
-	                 (record->known & RECORD_CALL_OBJECT ? CALL_HAS_OBJECT : 0),
+	                 (record->known & RECORD_CALL_OBJECT ? CALL_HAS_OBJECT : 0) |
+	                 (record->known & RECORD_CALL_WORK ? CALL_HAS_WORK : 0),
 	    .stream = record->stream,
 	    .object = record->object,
+	    .work = record->work,
 	};
 	call->class = cuda_classify(model_string(model, call->function));
 	return 0;

@@ -288,6 +288,7 @@ enum record_call_source {
 
 #define RECORD_CALL_STREAM (1u << 0)
 #define RECORD_CALL_OBJECT (1u << 1)
+#define RECORD_CALL_WORK   (1u << 2)
 
 /* A CUDA API call of a host thread. */
 struct record_call {
@@ -302,8 +303,9 @@ struct record_call {
 	uint64_t stream; /* handle as the program gave it */
 	uint64_t object; /* of a launch its function or graph, of a copy its direction (cudaMemcpyKind), or an
 	                    event */
-	uint32_t known;  /* RECORD_CALL_*: which of the two are */
+	uint32_t known;  /* RECORD_CALL_*: which of these are */
 	uint32_t pad;
+	uint64_t work; /* of a launch a hash of grid, block and shared memory, of a copy its bytes */
 };
 
 /* type: CUpti_ActivitySynchronizationType: 1 event, 2 stream wait event, 3 stream, 4 context */
@@ -398,7 +400,7 @@ _Static_assert(sizeof(struct record_symbol) == 56, "record_symbol");
 _Static_assert(sizeof(struct record_mapping) == 72, "record_mapping");
 _Static_assert(sizeof(struct record_device) == 56, "record_device");
 _Static_assert(sizeof(struct record_gpu_op) == 104, "record_gpu_op");
-_Static_assert(sizeof(struct record_call) == 72, "record_call");
+_Static_assert(sizeof(struct record_call) == 80, "record_call");
 _Static_assert(sizeof(struct record_sync) == 48, "record_sync");
 _Static_assert(sizeof(struct record_overhead) == 40, "record_overhead");
 _Static_assert(sizeof(struct record_loss) == 40, "record_loss");

@@ -45,7 +45,8 @@ enum sim_magic {
 struct sim_kernel {
 	uint32_t magic;
 	uint64_t duration_ns;
-	bool meets; /* its argument is a struct sim_meeting */
+	bool by_block; /* that is for each block of the grid */
+	bool meets;    /* its argument is a struct sim_meeting */
 	char *name;
 };
 

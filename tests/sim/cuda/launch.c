@@ -43,6 +43,15 @@ CUfunction simKernelCreate(const char *name, uint64_t duration_ns)
 	return create_kernel(name, duration_ns, false);
 }
 
+CUfunction simGridKernelCreate(const char *name, uint64_t duration_ns)
+{
+	CUfunction kernel = create_kernel(name, duration_ns, false);
+
+	if (kernel)
+		kernel->by_block = true;
+	return kernel;
+}
+
 CUfunction simKernelCreateMeeting(const char *name)
 {
 	return create_kernel(name, 0, true);
@@ -81,7 +90,8 @@ static CUresult launch(CUfunction kernel, const uint32_t grid[3], const uint32_t
 		if (!grid[i] || !block[i])
 			return CUDA_ERROR_INVALID_VALUE;
 	work.name = kernel->name;
-	work.duration_ns = kernel->duration_ns;
+	work.duration_ns =
+	    kernel->duration_ns * (kernel->by_block ? (uint64_t)grid[0] * grid[1] * grid[2] : 1);
 	if (kernel->meets) {
 		/* A meeting is used once, and a graph would run it again. */
 		if (!params || stream->capture)

@@ -9,6 +9,7 @@
  * it, then 8 ms of the host's own.
  * "bound": a step ahead of a GPU that is always busy.
  * "rare": launched ahead without a wait, but for one after every 20 steps and 8 ms of the host's own.
+ * "larger": like "behind", with four times the blocks that are measured.
  *
  * All launch ten steps in one go and wait for them, and the same for one step, as a program does that
  * measures how long a step takes: at first, and again after every 64 steps, as probes may not be set in time
@@ -25,6 +26,8 @@
 #define BATCH_BYTES (64 << 10)
 #define PERIOD_NS   15000000
 #define HOST_NS     8000000
+#define BLOCKS      128 /* of a grid */
+#define LARGER      4
 
 struct program {
 	struct workload workload;
@@ -45,9 +48,9 @@ static void wait_ns(uint64_t length)
 		;
 }
 
-static void launch(struct program *program, uint64_t apart_cpu_ns)
+static void launch(struct program *program, unsigned int blocks, uint64_t apart_cpu_ns)
 {
-	const dim3 grid = {128, 1, 1}, block = {256, 1, 1};
+	const dim3 grid = {blocks, 1, 1}, block = {256, 1, 1};
 
 	for (int i = 0; i < KERNELS; i++) {
 		CUDA(cudaLaunchKernel(program->kernels[i], grid, block, NULL, 0, program->stream));
@@ -72,17 +75,27 @@ static void wait_behind(struct program *program)
 		CUDA(cudaEventSynchronize(program->done[(n - 1) & 1]));
 }
 
-static void step_behind(struct program *program)
+static void run_behind(struct program *program, unsigned int blocks)
 {
 	wait_ns(PERIOD_NS);
 	copy_in(program);
-	launch(program, 0);
+	launch(program, blocks, 0);
 	wait_behind(program);
+}
+
+static void step_behind(struct program *program)
+{
+	run_behind(program, BLOCKS);
+}
+
+static void step_larger(struct program *program)
+{
+	run_behind(program, LARGER * BLOCKS);
 }
 
 static void step_drained(struct program *program)
 {
-	launch(program, 1000000);
+	launch(program, BLOCKS, 1000000);
 	CUDA(cudaMemcpyAsync(program->pinned, program->device, 4, cudaMemcpyDeviceToHost, program->stream));
 	CUDA(cudaStreamSynchronize(program->stream));
 	compute_for(HOST_NS);
@@ -90,13 +103,13 @@ static void step_drained(struct program *program)
 
 static void step_bound(struct program *program)
 {
-	launch(program, 0);
+	launch(program, BLOCKS, 0);
 	wait_behind(program);
 }
 
 static void step_rare(struct program *program)
 {
-	launch(program, 0);
+	launch(program, BLOCKS, 0);
 	if (program->workload.steps % 20 == 19) {
 		CUDA(cudaStreamSynchronize(program->stream));
 		wait_ns(HOST_NS);
@@ -107,17 +120,15 @@ static const struct {
 	const char *name;
 	void (*step)(struct program *program);
 } shapes[] = {
-    {"behind", step_behind},
-    {"drained", step_drained},
-    {"bound", step_bound},
-    {"rare", step_rare},
+    {"behind", step_behind}, {"drained", step_drained}, {"bound", step_bound},
+    {"rare", step_rare},     {"larger", step_larger},
 };
 
 static void prepare(struct program *program)
 {
 	for (int i = 0; i < KERNELS; i++) {
-		program->kernels[i] = simKernelCreate("_Z12train_kernelPfS_i", lengths[i]);
-		check(program->kernels[i], "simKernelCreate");
+		program->kernels[i] = simGridKernelCreate("_Z12train_kernelPfS_i", lengths[i] / BLOCKS);
+		check(program->kernels[i], "simGridKernelCreate");
 	}
 	CUDA(cudaStreamCreateWithFlags(&program->stream, CU_STREAM_NON_BLOCKING));
 	for (int i = 0; i < 2; i++)
@@ -130,10 +141,10 @@ static void measure(struct program *program)
 {
 	CUDA(cudaDeviceSynchronize());
 	for (int i = 0; i < 10; i++)
-		launch(program, 0);
+		launch(program, BLOCKS, 0);
 	CUDA(cudaDeviceSynchronize());
 	copy_in(program);
-	launch(program, 0);
+	launch(program, BLOCKS, 0);
 	CUDA(cudaDeviceSynchronize());
 }
 

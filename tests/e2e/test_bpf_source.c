@@ -898,27 +898,53 @@ static void sample_check(const struct recording *recording, const struct truth *
 
 /* ---- CUDA calls: this program exports functions of those names ---- */
 
-#define EXPORTED __attribute__((noinline, visibility("default")))
+/* Weak, so that the compiler makes no copies of them for its own use. */
+#define EXPORTED __attribute__((noinline, weak, visibility("default")))
 
 static jmp_buf left_call;
 static volatile int call_depth;
 
-EXPORTED void cuLaunchKernel(void);
-EXPORTED void cudaLaunchKernel(void);
+/* As the calling convention passes them: the upper half of a place of a 32-bit argument may hold anything. */
+struct call_grid {
+	uint32_t x, y, z;
+};
+struct call_config {
+	struct call_grid grid, block;
+	uint64_t shared_bytes;
+	void *stream;
+};
+
+EXPORTED void cuLaunchKernel(void *function, uint64_t grid_x, uint64_t grid_y, uint64_t grid_z,
+                             uint64_t block_x, uint64_t block_y, uint64_t block_z, uint64_t shared_bytes,
+                             void *stream);
+EXPORTED void cudaLaunchKernel(void *function, struct call_grid grid, struct call_grid block, void **args,
+                               uint64_t shared_bytes, void *stream);
+EXPORTED void cuLaunchKernelEx(const struct call_config *config, void *function);
 EXPORTED void cuCtxSynchronize(void);
 EXPORTED void cudaDeviceSynchronize(void);
 EXPORTED void cuMemcpyHtoD_v2(int leave);
 EXPORTED void cudaMemcpy_ptds(int leave);
 EXPORTED void cudaStreamQuery(void);
 
-void cuLaunchKernel(void)
+void cuLaunchKernel(void *function, uint64_t grid_x, uint64_t grid_y, uint64_t grid_z, uint64_t block_x,
+                    uint64_t block_y, uint64_t block_z, uint64_t shared_bytes, void *stream)
 {
+	(void)function, (void)grid_x, (void)grid_y, (void)grid_z, (void)block_x, (void)block_y, (void)block_z;
+	(void)shared_bytes, (void)stream;
 	call_depth++;
 }
 
-void cudaLaunchKernel(void)
+void cudaLaunchKernel(void *function, struct call_grid grid, struct call_grid block, void **args,
+                      uint64_t shared_bytes, void *stream)
 {
-	cuLaunchKernel();
+	(void)args;
+	cuLaunchKernel(function, grid.x, grid.y, grid.z, block.x, block.y, block.z, shared_bytes, stream);
+	call_depth++;
+}
+
+void cuLaunchKernelEx(const struct call_config *config, void *function)
+{
+	(void)config, (void)function;
 	call_depth++;
 }
 
@@ -970,16 +996,36 @@ static void cuMemcpyDtoH_v2(void)
 }
 #endif
 
+#define STREAM   0x5712ea4 /* a handle */
+#define ANYTHING 0xdecade0000000000ULL
+
+static const struct call_grid call_grids[] = {{64, 3, 2}, {64, 3, 4}}, call_blocks = {128, 2, 1};
+
+static inline void launch_by_driver(struct call_grid grid)
+{
+	cuLaunchKernel((void *)call_grids, ANYTHING | grid.x, ANYTHING | grid.y, ANYTHING | grid.z,
+	               ANYTHING | call_blocks.x, ANYTHING | call_blocks.y, ANYTHING | call_blocks.z,
+	               ANYTHING | 1024, (void *)STREAM);
+}
+
 static void call_program(struct truth *truth)
 {
 	truth->time_ns[0] = now_ns();
 	cuMemcpyDtoH_v2();
+	/* Those with fewer arguments on the stack last: one that follows lower on it may be taken for an
+	 * inner one. */
+	for (int i = 0; i < 5; i++)
+		launch_by_driver(call_grids[i & 1]);
 	for (int i = 0; i < 10; i++) {
-		cudaLaunchKernel();
+		cudaLaunchKernel((void *)call_grids, call_grids[i & 1], call_blocks, NULL, 1024,
+		                 (void *)STREAM);
 		cudaStreamQuery();
 	}
-	for (int i = 0; i < 5; i++)
-		cuLaunchKernel();
+	for (int i = 0; i < 5; i++) {
+		const struct call_config config = {call_grids[i & 1], call_blocks, 1024, (void *)STREAM};
+
+		cuLaunchKernelEx(&config, (void *)call_grids);
+	}
 	truth->time_ns[1] = now_ns();
 	cudaDeviceSynchronize();
 	truth->time_ns[2] = now_ns();
@@ -990,6 +1036,29 @@ static void call_program(struct truth *truth)
 	truth->time_ns[3] = now_ns();
 }
 
+/* Each function shows the same work for the same grid, however it is passed, and other work for another. */
+static void work_check(const struct recording *recording)
+{
+	static const char *const names[] = {"cudaLaunchKernel", "cuLaunchKernel", "cuLaunchKernelEx"};
+	uint64_t works[2] = {0}, numbers[3] = {0};
+	const struct record_call *at;
+
+	array_for_each (at, &recording->calls) {
+		for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+			uint64_t *work = &works[numbers[i] & 1];
+
+			if (strcmp(recording_string(recording, at->function), names[i]) != 0)
+				continue;
+			numbers[i]++;
+			CHECK(at->known == (RECORD_CALL_STREAM | RECORD_CALL_OBJECT | RECORD_CALL_WORK));
+			CHECK(at->stream == STREAM && at->object == (uint64_t)(uintptr_t)call_grids);
+			*work = *work ? *work : at->work;
+			CHECK(at->work == *work);
+		}
+	}
+	CHECK(works[0] && works[1] && works[0] != works[1]);
+}
+
 static void call_check(const struct recording *recording, const struct truth *truth)
 {
 	static const struct {
@@ -998,9 +1067,11 @@ static void call_check(const struct recording *recording, const struct truth *tr
 	} expected[] = {
 	    {"cudaLaunchKernel", 10, 0},     {"cuLaunchKernel", 5, 0},   {"cudaStreamQuery", 0, 0},
 	    {"cudaDeviceSynchronize", 1, 1}, {"cuCtxSynchronize", 1, 1}, {"cudaMemcpy_ptds", 2, 1},
-	    {"cuMemcpyHtoD_v2", 0, 0},       {"cuMemcpyDtoH_v2", 0, 0},
+	    {"cuMemcpyHtoD_v2", 0, 0},       {"cuMemcpyDtoH_v2", 0, 0},  {"cuLaunchKernelEx", 5, 0},
 	};
 	const struct record_call *at;
+
+	work_check(recording);
 
 	for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
 		uint64_t count = 0, closed = 0;
@@ -1134,12 +1205,12 @@ static const struct test tests[] = {
      .program = sample_program,
      .check = sample_check,
      .options = {.sample_period_ns = 1000000, .user_stacks = STACKS_OFFCPU | STACKS_SAMPLED}},
-    {.name = "calls", .program = call_program, .check = call_check, .calls = "/proc/self/exe", .probed = 6},
+    {.name = "calls", .program = call_program, .check = call_check, .calls = "/proc/self/exe", .probed = 7},
     {.name = "calls one by one",
      .program = call_program,
      .check = call_check,
      .calls = "/proc/self/exe",
-     .probed = 6 + REFUSED_CALLS,
+     .probed = 7 + REFUSED_CALLS,
      .without = "uprobe_multi",
      .degraded = "one after another"},
     {.name = "many calls",

@@ -117,6 +117,8 @@ Test(process_match, arguments_of_calls)
 	cr_assert(launch && launch->stream == CALL_PLACE_ARGUMENT + 8 &&
 	          launch->object == CALL_PLACE_ARGUMENT);
 	cr_assert_null(call_arguments_find("cuInit"));
+	cr_assert_eq(launch->size, CALL_SIZE_NUMBERS);
+	cr_assert_eq(call_arguments_find("cudaMemcpyAsync")->size, CALL_SIZE_ARGUMENT + 2);
 	/* Every submission and synchronisation of a stream, whatever its place in the table, is found in it.
 	 */
 	for (size_t i = 0; i < cuda_function_count; i++) {
@@ -125,5 +127,8 @@ Test(process_match, arguments_of_calls)
 		if (!strncmp(name, "cu", 2) && (strstr(name, "Launch") || strstr(name, "StreamSync")) &&
 		    !strstr(name, "HostFunc"))
 			cr_assert_not_null(call_arguments_find(name), "%s", name);
+		/* Every launch says with how many blocks; a graph cannot. */
+		if (!strncmp(name, "cu", 2) && cuda_functions[i].class == CUDA_LAUNCH)
+			cr_assert_neq(call_arguments_find(name)->size, CALL_SIZE_NONE, "%s", name);
 	}
 }

@@ -35,14 +35,15 @@ Test(session_dump, shows_every_field_and_resolves_strings)
 	cr_assert_eq(session_dump(path, out, &error), 0, "%s", error.text);
 	fclose(out);
 	cr_assert_str_eq(
-	    text, "string id=1 text=\"cuda\\x22Launch\\x1b\\x0a\"\n"
-	          "call enter_ns=7 exit_ns=0 pid=0 tid=0 correlation=0 "
-	          "function=\"cuda\\x22Launch\\x1b\\x0a\" source=0 result=-1 stream=0 object=0 known=0\n"
-	          "stack id=1 kind=0 pid=0 flags=0 frames=0x10,0x20\n"
-	          "device device=0 name=?99 uuid=abababababababababababababababab sm_count=0 "
-	          "compute_major=0 compute_minor=0 simulated=0 memory_bytes=0\n"
-	          "# format 1, 4 records, 0 of unknown types, 0 lost; 2 chunks, 0 damaged, 0 bytes of no "
-	          "use; complete\n");
+	    text,
+	    "string id=1 text=\"cuda\\x22Launch\\x1b\\x0a\"\n"
+	    "call enter_ns=7 exit_ns=0 pid=0 tid=0 correlation=0 "
+	    "function=\"cuda\\x22Launch\\x1b\\x0a\" source=0 result=-1 stream=0 object=0 known=0 work=0\n"
+	    "stack id=1 kind=0 pid=0 flags=0 frames=0x10,0x20\n"
+	    "device device=0 name=?99 uuid=abababababababababababababababab sm_count=0 "
+	    "compute_major=0 compute_minor=0 simulated=0 memory_bytes=0\n"
+	    "# format 1, 4 records, 0 of unknown types, 0 lost; 2 chunks, 0 damaged, 0 bytes of no "
+	    "use; complete\n");
 	free(text);
 }
 

@@ -4,7 +4,7 @@ import pathlib
 import re
 import sys
 
-from harness import Skip, limit, needs
+from harness import Skip, cause_key, limit, needs
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "proof"))
 
@@ -47,6 +47,21 @@ def test_off_path_noise_is_not_blamed(ctx):
         if verdict["disturbed"]:
             raise Skip(f"other load took the launcher's CPU: {verdict}")
         assert verdict["ok"], verdict
+
+
+@limit(90)
+@needs("bpf")
+def test_storage_is_told_with_the_file(ctx):
+    bench = runs.Bench(ctx.build, ctx.folder, SECONDS)
+    for plant in ("disk@launcher:5",):
+        try:
+            verdict, _, report = runs.run_plants(bench, [plant])
+        except runs.Unavailable as reason:
+            raise Skip(str(reason)) from reason
+        key = verdict["expected"][0]
+        cause = next((c for c in report["gpus"][0]["causes"] if cause_key(c) == key), None)
+        assert cause, f"{plant}: {verdict['causes']}"
+        assert cause["detail"].get("path") == bench.scratch, f"{plant}: {cause['detail']}, not {bench.scratch}"
 
 
 @limit(60)

@@ -13,4 +13,8 @@ WORKLOADS ?= ../shared/workloads
 proof-gpu: $(BUILD)/whyidle
 	$(Q)python3 tests/gpu/proof_gpu.py --whyidle $(BUILD)/whyidle --workloads $(WORKLOADS) --write docs $(PROOF)
 
-.PHONY: proof proof-ranks proof-gpu
+# How each cause code was tested: the table in docs/causes.md.
+causes:
+	$(Q)python3 tests/proof/causes.py
+
+.PHONY: causes proof proof-ranks proof-gpu

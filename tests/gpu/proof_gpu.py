@@ -54,7 +54,7 @@ def workload_result(result):
     unknown = sum(c["ns"] for c in gpu["causes"] if c["code"].startswith("unknown"))
     claimed = [workloads.found_answer(f) for f in report["findings"]]
     return kept | {
-        "accepted": accepted, "top": answers[0] if answers else "nothing", "shares": workloads.shares(gpu),
+        "accepted": [] if healthy else accepted, "top": answers[0] if answers else "nothing", "shares": workloads.shares(gpu),
         "top_ok": not claimed if healthy else bool(answers) and answers[0] in accepted,
         "idle_ms": round(idle_ms, 1), "estimate_ms": estimate, "window_ms": round((truth["end_ns"] - truth["start_ns"]) / 1e6, 1),
         "idle_ok": idle_is_right(result["workload"], idle_ms, estimate),
@@ -76,21 +76,15 @@ def part_result(part, without, report):
     if part["whole"]:
         result["time_ok"] = judging.time_is_right(part["stalled_ns"], part["steps"], cause["ns"] if cause else 0)
     if cause:
-        # Without the plant all of it is gone, also what is not this cause.
-        beside = 0 if part["whole"] else max(0, part["stalled_ns"] - cause["ns"]) / part["steps"]
+        # Without the plant its code is gone as well: other idle time that it brought is no gain of the cause.
+        beside = 0 if part["whole"] else max(0, gpu["idle_ns"] - cause["ns"]) / part["steps"]
         measured = part["step_ns"]["mean"] - without["step_ns"]["mean"] - beside
         result["gain"] = judging.gain(cause, part["steps"], measured, part["step_ns"], without["step_ns"])
     return result
 
 
-def one_after_another(args, budget):
-    """The loop of planted_torch.py: ({plant: result}, reason why not)."""
-    folder = args.out / "planted_torch"
-    command = [args.python, HERE / "planted_torch.py", "--seconds", f"{args.part_seconds:g}", "--only", args.plants]
-    done = harness.record(args.whyidle, folder, command, min(budget.left(), 12 * args.part_seconds + 90))
-    told = harness.json_line(done.stdout, "planted_torch")
-    if done.status != 0 or told is None:
-        return {}, "record: " + harness.what_failed(done)
+def judge_parts(args, folder, told):
+    """({plant: result}, reason why not) of the session in the folder; `told` is what the program printed."""
     results = {}
     for name, part in told["parts"].items():
         if not part["plant"]:
@@ -102,6 +96,17 @@ def one_after_another(args, budget):
         results[name] = part_result(part, without, report)
         print(f"{name}: {results[name]['top']}", flush=True)
     return results, None
+
+
+def one_after_another(args, budget):
+    """The loop of planted_torch.py: ({plant: result}, reason why not)."""
+    folder = args.out / "planted_torch"
+    command = [args.python, HERE / "planted_torch.py", "--seconds", f"{args.part_seconds:g}", "--only", args.plants]
+    done = harness.record(args.whyidle, folder, command, min(budget.left(), 12 * args.part_seconds + 90))
+    told = harness.json_line(done.stdout, "planted_torch")
+    if done.status != 0 or told is None:
+        return {}, "record: " + harness.what_failed(done)
+    return judge_parts(args, folder, told)
 
 
 def share(values):

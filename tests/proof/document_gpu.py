@@ -20,7 +20,7 @@ def workload_rows(results):
             yield r["workload"], r["verdict"], *[""] * 5
             continue
         estimate = f"{r['estimate_ms']:.0f}" if r["estimate_ms"] is not None else ""
-        yield (r["workload"], " or ".join(r["accepted"]), mark(r["shares"], r["top_ok"]),
+        yield (r["workload"], " or ".join(r["accepted"]) or "no finding", mark(r["shares"], r["top_ok"]),
                mark(f"{r['idle_ms']:.0f}", r["idle_ok"]), estimate if r["idle_ok"] is not None else f"({estimate})",
                f"{r['known']:.1%}", r["lost"])
 

@@ -37,6 +37,7 @@ FED = "userspace/model/fed_copies.c"
 FINISH = "userspace/model/finish.c"
 KINDS = "userspace/model/wait.c"
 MODEL = "userspace/model/model.c"
+STACKS = "userspace/model/stack_names.c"
 
 MUTATIONS = [
     # ---- the walk: states and bounds ----
@@ -156,6 +157,13 @@ MUTATIONS = [
              [Edit(STATE, "return offcpu->wait == WAIT_KIND_FUTEX && offcpu->woken && offcpu->wake",
                    "return false && offcpu->woken && offcpu->wake")]),
 
+    Mutation("every poll is the interpreter lock", "a wait outside the interpreter is not for its lock",
+             "wait_rules/a_wait_outside_the_interpreter_is_not_for_its_lock",
+             [Edit(STATE, "if (offcpu->ustack != MODEL_NONE && model->stacks.items[offcpu->ustack].without_python)",
+                   "if (false)")]),
+    Mutation("half a stack is believed", "where frames are missing the interpreter may be among them",
+             "wait_rules/a_wait_outside_the_interpreter_is_not_for_its_lock",
+             [Edit(STACKS, "return stack->count && !stack->cut;", "return stack->count;")]),
     Mutation("disk fault is disk", "a page fault that reads from storage is a fault",
              "wait_rules/waits_that_explain_themselves",
              [Edit(WAIT, "*code = CAUSE_MEMORY_MAJOR_FAULT;", "*code = CAUSE_WAIT_DISK;")]),

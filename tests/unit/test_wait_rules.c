@@ -259,6 +259,55 @@ Test(wait_rules, a_timed_wait_of_another_length_is_a_sleep)
 	assert_ns(CAUSE_HOST_GIL, ROLE_LAUNCHER, 5 * MS);
 }
 
+/* The user stack of main's last wait: a frame of each of the files, innermost first. "": no file is known. */
+static void last_wait_in(const char *const *files, uint32_t count, bool cut)
+{
+	struct model *model = &line.model;
+	struct thread *thread = &model->threads.items[main_thread];
+	struct stack *stack = array_add(&model->stacks);
+
+	*stack = (struct stack){.kind = RECORD_STACK_USER,
+	                        .pid = MAIN,
+	                        .first = (uint32_t)model->frames.count,
+	                        .count = count,
+	                        .cut = cut};
+	for (uint32_t i = 0; i < count; i++) {
+		uint64_t *frame = array_add(&model->frames);
+		uint32_t module = *files[i] ? model_add_string(model, files[i], strlen(files[i])) : 0;
+
+		*frame = 0x400000 + model->frames.count;
+		model_add_symbol(model, &(struct symbol){.address = *frame, .pid = MAIN, .module = module});
+	}
+	thread->offcpu.items[thread->offcpu.count - 1].ustack = (uint32_t)model->stacks.count - 1;
+}
+
+/* Who polls every 5 ms is no interpreter: a whole stack without one says so, and only that. */
+Test(wait_rules, a_wait_outside_the_interpreter_is_not_for_its_lock)
+{
+	static const struct {
+		const char *files[3];
+		uint32_t count;
+		bool cut, lock;
+	} stacks[] = {
+	    {{"/lib/libc.so.6", "/opt/app/server"}, 2, false, false},
+	    {{"/lib/libc.so.6", "/opt/app/server"}, 2, true, true},
+	    {{"/lib/libc.so.6", "", "/opt/app/server"}, 3, false, true},
+	    {{"/lib/libc.so.6", "/usr/bin/python3.11"}, 2, false, true},
+	    {{"/lib/libc.so.6", "/opt/lib/libpython3.12.so.1.0", "/opt/app/server"}, 3, false, true},
+	};
+
+	for (size_t i = 0; i < sizeof(stacks) / sizeof(stacks[0]); i++) {
+		gap_again();
+		timeline_blocked(&line, main_thread, 11 * MS, 16 * MS, 16 * MS, "futex_do_wait", MODEL_NONE,
+		                 "hrtimer_wakeup");
+		last_wait_in(stacks[i].files, stacks[i].count, stacks[i].cut);
+		end_gap();
+		timeline_analyse(&line);
+		assert_ns(CAUSE_HOST_GIL, ROLE_LAUNCHER, stacks[i].lock ? 5 * MS : 0);
+		assert_ns(CAUSE_WAIT_SLEEP, ROLE_LAUNCHER, stacks[i].lock ? 0 : 5 * MS);
+	}
+}
+
 /* A futex wait that a thread ended after 5 ms was satisfied, and did not expire. */
 Test(wait_rules, a_wait_that_is_satisfied_in_five_milliseconds_is_no_interpreter_lock)
 {

@@ -102,10 +102,13 @@ bool offcpu_is_lock(const struct offcpu *offcpu)
 	       operation == FUTEX_LOCK_PI2;
 }
 
-static bool expired_switch_interval(const struct offcpu *offcpu)
+/* Any program may wait for 5 ms: only one that may be in the interpreter waits for its lock. */
+static bool expired_switch_interval(const struct model *model, const struct offcpu *offcpu)
 {
 	uint64_t length = offcpu->wake_ns - offcpu->out_ns;
 
+	if (offcpu->ustack != MODEL_NONE && model->stacks.items[offcpu->ustack].without_python)
+		return false;
 	return offcpu->wait == WAIT_KIND_FUTEX && offcpu->woken && offcpu->wake == WAKE_KIND_TIMER &&
 	       length >= INTERPRETER_LOCK_MIN_NS && length <= INTERPRETER_LOCK_MAX_NS;
 }
@@ -130,12 +133,12 @@ static bool went_on(const struct thread *thread, uint64_t from_ns, uint64_t to_n
 	return call && call->enter_ns < to_ns;
 }
 
-struct wait wait_merge(const struct thread *thread, size_t first)
+struct wait wait_merge(const struct model *model, const struct thread *thread, size_t first)
 {
 	struct wait wait = {.first = &thread->offcpu.items[first], .last = first};
 	const struct offcpu *current = wait.first;
 
-	wait.interpreter_lock = expired_switch_interval(current);
+	wait.interpreter_lock = expired_switch_interval(model, current);
 	/* Sleeps and disk waits that follow each other are separate; a lock goes to each holder in turn. */
 	if (current->wait != WAIT_KIND_FUTEX || offcpu_is_lock(current))
 		return wait;
@@ -147,7 +150,7 @@ struct wait wait_merge(const struct thread *thread, size_t first)
 		    current->in_ns - current->wake_ns > FALSE_WAKE_NS ||
 		    went_on(thread, current->in_ns, next->out_ns))
 			break;
-		wait.interpreter_lock |= expired_switch_interval(next);
+		wait.interpreter_lock |= expired_switch_interval(model, next);
 		current = next;
 		wait.last++;
 	}

@@ -208,6 +208,8 @@ struct stack {
 	/* A user stack within Python's garbage collection: by the record, or (set by model_finish) its names.
 	 */
 	bool collecting;
+	/* A whole user stack whose every file is known, none of them CPython's; set by model_finish. */
+	bool without_python;
 	/* What a user stack is about, string ids, 0 not known; set by model_finish (model/stack_names.c). */
 	uint32_t python;   /* "train.py:12 step": the innermost line of the program's own Python code */
 	uint32_t function; /* the innermost native function that is not of the C library or the interpreter */

@@ -109,6 +109,25 @@ static bool is_collecting(const struct model *model, const struct stack *stack)
 	return false;
 }
 
+static bool is_interpreter(const char *path)
+{
+	const char *name = base_name(path);
+
+	return !strncmp(name, "python", 6) || !strncmp(name, "libpython", 9);
+}
+
+static bool is_without_python(const struct model *model, const struct stack *stack)
+{
+	for (uint32_t i = 0; i < stack->count; i++) {
+		const struct symbol *symbol = model_frame(model, stack, i);
+
+		if (model->frames.items[stack->first + i] & RECORD_FRAME_INTERPRETED || !symbol ||
+		    !symbol->module || is_interpreter(model_string(model, symbol->module)))
+			return false;
+	}
+	return stack->count && !stack->cut;
+}
+
 static int name_stack(struct model *model, struct index_map *known, struct stack *stack)
 {
 	const struct symbol *python = NULL, *any_python = NULL, *native = NULL, *any_native = NULL;
@@ -135,6 +154,7 @@ static int name_stack(struct model *model, struct index_map *known, struct stack
 	if (native)
 		stack->function = function_text(model, known, native->name);
 	stack->collecting = stack->collecting || is_collecting(model, stack);
+	stack->without_python = is_without_python(model, stack);
 	return stack->python == MODEL_NONE || stack->function == MODEL_NONE ? -ENOMEM : 0;
 }
 

@@ -89,7 +89,7 @@ $(BPF_TEST_LIBRARY): tests/e2e/many_calls.c
 $(BPF_TEST): $(BPF_TEST_OBJECTS) $(BPF_TEST_PARTS)
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) -rdynamic $^ -lbpf -ldw -lelf -llzma -lz -lzstd $(DEMANGLER) -ldl -lpthread -o $@
+	$(Q)$(CC) $(CFLAGS) -rdynamic $^ -lbpf -lelf -llzma -lz -lzstd $(DEMANGLER) -ldl -lpthread -o $@
 
 bpf-test: $(BPF_TEST) $(BPF_TEST_LIBRARY)
 	$(Q)./$(BPF_TEST)
@@ -105,7 +105,7 @@ $(BUILD)/obj/tests/bench/%.o: tests/bench/%.c
 $(BPF_BENCH): $(BUILD)/obj/tests/bench/bench_bpf_source.o $(BPF_TEST_PARTS)
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) $^ -lbpf -ldw -lelf -llzma -lz -lzstd $(DEMANGLER) -o $@
+	$(Q)$(CC) $(CFLAGS) $^ -lbpf -lelf -llzma -lz -lzstd $(DEMANGLER) -o $@
 
 bpf-bench: $(BPF_BENCH)
 	$(Q)./$(BPF_BENCH)

@@ -55,7 +55,7 @@ $(FIXTURES)/names-mini.so: $(FIXTURES)/names.so $(FIXTURES)/names-stripped.so
 	$(Q)xz -c $(FIXTURES)/names-inner > $(FIXTURES)/names-inner.xz
 	$(Q)objcopy --add-section .gnu_debugdata=$(FIXTURES)/names-inner.xz $(FIXTURES)/names-stripped.so $@
 
-FIXTURE_TESTS := $(addprefix $(BUILD)/san/tests/unit/,test_binary.o test_debug_info.o test_resolve.o)
+FIXTURE_TESTS := $(addprefix $(BUILD)/san/tests/unit/,test_binary.o test_cfi.o test_debug_info.o test_resolve.o)
 $(FIXTURE_TESTS): USER_CFLAGS += -DUNIT_FIXTURES='"$(FIXTURES)"'
 $(FIXTURE_TESTS): $(FIXTURE_FILES)
 

@@ -14,10 +14,10 @@ LIVE_SOURCES := $(addprefix userspace/daemon/,daemon.c watch.c windows.c window.
 PURE_SOURCES := $(filter-out userspace/collect/% $(LIVE_SOURCES),$(USER_SOURCES)) $(wildcard userspace/collect/pure_*.c)
 PURE_OBJECTS := $(PURE_SOURCES:%.c=$(BUILD)/san/%.o) $(HTML_ASSETS) $(PAYLOAD)
 
-LIBRARIES := -lbpf -ldw -lelf -llzma -lz -lzstd -ljansson -lsqlite3 $(DEMANGLER)
+LIBRARIES := -lbpf -lelf -llzma -lz -lzstd -ljansson -lsqlite3 $(DEMANGLER)
 ifeq ($(STATIC),1)
 # libelf of newer distributions itself needs libzstd, so that comes last; one needs what base/libelf_tree.c holds.
-LIBRARIES := -Wl,-Bstatic -lbpf -ldw -lelf $(USER_ARCHIVE) -llzma -lbz2 -lz -ljansson -lsqlite3 -lzstd $(DEMANGLER) -Wl,-Bdynamic
+LIBRARIES := -Wl,-Bstatic -lbpf -lelf $(USER_ARCHIVE) -llzma -lz -ljansson -lsqlite3 -lzstd $(DEMANGLER) -Wl,-Bdynamic
 endif
 SYSTEM_LIBRARIES := -lpthread -ldl -lm
 

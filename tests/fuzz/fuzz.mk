@@ -7,7 +7,7 @@
 
 FUZZ_SECONDS ?= 60
 FUZZ_READERS_SECONDS ?= 60
-FUZZ_READERS := fuzz_kineto fuzz_nsys fuzz_debug
+FUZZ_READERS := fuzz_kineto fuzz_nsys fuzz_names fuzz_debug
 FUZZ_KEPT := fuzz_kineto fuzz_nsys
 FUZZ_CORPUS := tests/fuzz/corpus
 FUZZ_CORPUS_LENGTH := 2048
@@ -17,7 +17,7 @@ FUZZ_CFLAGS := $(USER_CFLAGS) -O1 -g -fno-omit-frame-pointer \
 FUZZ_OBJECTS := $(patsubst %.c,$(BUILD)/fuzz/%.o,$(wildcard userspace/base/*.c userspace/trace/*.c \
 	userspace/symbols/*.c \
 	userspace/model/*.c userspace/import/*.c userspace/attribute/*.c userspace/collect/pure_*.c))
-FUZZ_LIBRARIES := -ldw -lelf -llzma -lz -lzstd -lsqlite3 $(DEMANGLER) -lm
+FUZZ_LIBRARIES := -lelf -llzma -lz -lzstd -lsqlite3 $(DEMANGLER) -lm
 
 $(BUILD)/fuzz/%.o: %.c
 	$(call say,CC-FUZZ,$<)

@@ -6,18 +6,16 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <elfutils/libdw.h>
-#include <elfutils/libdwelf.h>
 #include <gelf.h>
 
 #include "base/array.h"
 #include "base/hash.h"
+#include "symbols/build_id.h"
 #include "symbols/cfi_rule.h"
 #include "symbols/elf_names.h"
 
 #define MAX_SEGMENTS 64
 #define MAX_RULES    (256u << 10) /* kept; beyond that each is made anew */
-#define BUILD_ID_MAX 64           /* bytes */
 
 struct segment {
 	uint64_t offset, address, size; /* `size` in the file */
@@ -31,12 +29,12 @@ struct binary {
 	struct {
 		ARRAY(struct segment)
 	} segments;
-	char build_id[BUILD_ID_MAX * 2 + 1];
+	char build_id[BUILD_ID_TEXT];
 
 	bool names_read, objects_read, lines_read, rules_read;
 	struct elf_names names, objects;
 	struct debug_info *lines;
-	Dwarf_CFI *cfi;
+	struct cfi_table *cfi;
 	struct {
 		ARRAY(struct unwind_rule)
 	} rules;
@@ -65,16 +63,6 @@ static void read_segments(struct binary *binary)
 	}
 }
 
-static void read_build_id(Elf *elf, char text[BUILD_ID_MAX * 2 + 1])
-{
-	const void *bytes = NULL;
-	ssize_t length = dwelf_elf_gnu_build_id(elf, &bytes);
-
-	*text = '\0';
-	for (ssize_t i = 0; i < length && i < BUILD_ID_MAX; i++)
-		sprintf(text + i * 2, "%02x", ((const unsigned char *)bytes)[i]);
-}
-
 static struct binary *binary_new(int fd, char *image, size_t size)
 {
 	struct binary *binary = calloc(1, sizeof(*binary));
@@ -95,7 +83,7 @@ static struct binary *binary_new(int fd, char *image, size_t size)
 		return binary;
 	}
 	read_segments(binary);
-	read_build_id(binary->elf, binary->build_id);
+	build_id_read(binary->elf, binary->build_id);
 	return binary;
 }
 
@@ -116,8 +104,7 @@ void binary_free(struct binary *binary)
 	elf_names_free(&binary->names);
 	elf_names_free(&binary->objects);
 	debug_info_free(binary->lines);
-	if (binary->cfi)
-		dwarf_cfi_end(binary->cfi);
+	cfi_table_free(binary->cfi);
 	elf_end(binary->debug_elf);
 	elf_end(binary->elf);
 	if (binary->fd >= 0)
@@ -150,11 +137,11 @@ const char *binary_build_id(const struct binary *binary)
 
 void binary_add_debug(struct binary *binary, int fd)
 {
-	char build_id[BUILD_ID_MAX * 2 + 1];
+	char build_id[BUILD_ID_TEXT];
 	Elf *elf = binary->debug_elf ? NULL : elf_begin(fd, ELF_C_READ, NULL);
 
 	if (elf && elf_kind(elf) == ELF_K_ELF)
-		read_build_id(elf, build_id);
+		build_id_read(elf, build_id);
 	else
 		*build_id = '\0';
 	if (!*build_id || strcmp(build_id, binary->build_id)) {
@@ -244,7 +231,7 @@ bool binary_rule(struct binary *binary, uint64_t address, struct unwind_rule *ru
 	}
 	if (!binary->rules_read) {
 		binary->rules_read = true;
-		binary->cfi = dwarf_getcfi_elf(binary->elf);
+		binary->cfi = cfi_table_open(binary->elf);
 	}
 	if (!binary->cfi || !cfi_rule(binary->cfi, address, rule)) {
 		if (binary->rule_at.count < MAX_RULES)

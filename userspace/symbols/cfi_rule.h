@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Unwind rules from the call frame information of an ELF file, which libdw reads. */
+/* Unwind rules from the call frame information of an ELF file. */
 #ifndef WHYIDLE_SYMBOLS_CFI_RULE_H
 #define WHYIDLE_SYMBOLS_CFI_RULE_H
 
-#include <elfutils/libdw.h>
-
+#include "symbols/cfi_table.h"
 #include "symbols/unwind.h"
 
 /* The rule at `address` of the file. False if there is none, or none that struct unwind_rule can express. */
-bool cfi_rule(Dwarf_CFI *cfi, uint64_t address, struct unwind_rule *rule);
+bool cfi_rule(const struct cfi_table *table, uint64_t address, struct unwind_rule *rule);
 
 #endif

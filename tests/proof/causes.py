@@ -9,6 +9,7 @@ have a reason here, and what has one must not.
 """
 import argparse
 import difflib
+import json
 import pathlib
 import re
 import sys
@@ -35,7 +36,7 @@ ELSEWHERE = {
     "wait.lock": ["unit/test_nsys.c"],
 }
 
-NO_TEST = ("external.peer",)  # nothing gives it yet
+NO_TEST = ("external.peer",)  # nothing gives it ([why](attribution.md#where-this-departs-from-the-first-design))
 NOT_PLANTED = {
     "device.peer": "one process of the simulated GPU is one rank: `make proof-ranks` plants late ranks ([ranks.md](ranks.md))",
     "device.other_process": "the simulated GPU belongs to one process; workload a15 has two on a real one",
@@ -45,7 +46,7 @@ NOT_PLANTED = {
                       "other CPUs to forget the pages cannot be told from reclaim by the program, so there is no truth to compare with",
     "external.no_work": "given only for a window that the user chose; a client that asks for nothing is on the same machine and "
                         "shows as what it is (`no_work@launcher`)",
-    "external.peer": "nothing gives it yet",
+    "external.peer": "nothing gives it ([why](attribution.md#where-this-departs-from-the-first-design))",
     "tool.overhead": "the simulated CUPTI costs nothing worth a record; its records are made in unit tests",
     "unknown.lost": "no stall: losses are forced in an end-to-end test",
     "unknown.no_waker": "no stall: what was seen must be missing",
@@ -93,18 +94,21 @@ def elsewhere(code, enumerator):
     return [f"`{file}`" for file in ELSEWHERE.get(code, [])]
 
 
-def gpu_workloads():
-    """{code: [workload]} of docs/results.md, by what was planted."""
+def gpu_programs():
+    """{code: [workload or plant]} of `make proof-gpu`, by what was planted, where the answer was right."""
+    runs = json.loads((ROOT / "docs/proof.json").read_text(encoding="utf-8")).get("gpu", {}).get("runs", {})
     found = {}
-    for line in (ROOT / "docs/results.md").read_text(encoding="utf-8").splitlines():
-        row = re.match(r"\| (a\d+)\b[^|]*\| ([a-z]+\.[a-z_]+)@[a-z]+[^|]*\|[^|]*\|[^|]*\|[^|]*\|[^|]*\|$", line)
-        if row and row[1] not in found.setdefault(row[2], []):
-            found[row[2]].append(row[1])
+    for result in runs.get("workloads", []):
+        if result["top_ok"] and result["accepted"]:
+            found.setdefault(result["accepted"][0].split("@")[0], []).append(result["workload"].split("_")[0])
+    for name, result in runs.get("plants", {}).items():
+        if result["top_ok"]:
+            found.setdefault(result["accepted"][0].split("@")[0], []).append(f"`{name}`")
     return found
 
 
 def rows():
-    with_plants, on_gpu = plants_of(), gpu_workloads()
+    with_plants, on_gpu = plants_of(), gpu_programs()
     for code, enumerator in codes().items():
         planted_as = with_plants.pop(code, [])
         if bool(planted_as) == (code in NOT_PLANTED):

@@ -36,7 +36,7 @@ ELSEWHERE = {
     "wait.lock": ["unit/test_nsys.c"],
 }
 
-NO_TEST = ("external.peer",)  # nothing gives it ([why](attribution.md#where-this-departs-from-the-first-design))
+NO_TEST = ("external.peer",)  # nothing gives it
 NOT_PLANTED = {
     "device.peer": "one process of the simulated GPU is one rank: `make proof-ranks` plants late ranks ([ranks.md](ranks.md))",
     "device.other_process": "the simulated GPU belongs to one process; workload a15 has two on a real one",

@@ -53,14 +53,14 @@ def test_off_path_noise_is_not_blamed(ctx):
 @needs("bpf")
 def test_storage_is_told_with_the_file(ctx):
     bench = runs.Bench(ctx.build, ctx.folder, SECONDS)
-    for plant in ("disk@launcher:5",):
+    for plant in ("disk@launcher:5", "major_fault@launcher:5"):
         try:
-            verdict, _, report = runs.run_plants(bench, [plant])
+            truth, report = bench.record([plant], ["--gpu-us", "100"])
         except runs.Unavailable as reason:
             raise Skip(str(reason)) from reason
-        key = verdict["expected"][0]
-        cause = next((c for c in report["gpus"][0]["causes"] if cause_key(c) == key), None)
-        assert cause, f"{plant}: {verdict['causes']}"
+        causes = {cause_key(c): c for c in report["gpus"][0]["causes"]}
+        cause = causes.get(runs.expected_key(truth["plants"][0]))
+        assert cause, f"{plant}: {list(causes)}"
         assert cause["detail"].get("path") == bench.scratch, f"{plant}: {cause['detail']}, not {bench.scratch}"
 
 

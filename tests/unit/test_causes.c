@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* What leaves add up to: how sure a cause is, the group of workers behind it, and what may be promised of it.
  */
+#include <string.h>
+#include <sys/syscall.h>
+
 #include "gap_fixture.h"
 
 TestSuite(causes, .init = gap_setup, .fini = gap_teardown);
@@ -38,6 +41,64 @@ Test(causes, a_cause_is_as_sure_as_its_least_sure_tenth)
 	cr_assert_eq(confidence_with(499 * US, false), CONFIDENCE_HIGH);
 	cr_assert_eq(confidence_with(500 * US, true), CONFIDENCE_MEDIUM);
 	cr_assert_eq(confidence_with(499 * US, true), CONFIDENCE_HIGH);
+}
+
+/* ---- the files that one line of code reads ---- */
+
+/* Main reads from each file in turn, for so long; an empty path is one that is not known. */
+struct reading {
+	const char *path;
+	uint64_t ns;
+};
+
+static const char *path_of(const struct reading *readings, size_t count)
+{
+	uint32_t paths[4] = {0};
+	uint64_t t = 10 * MS;
+	const char *path;
+
+	gap_again();
+	for (size_t i = 0; i < count; t += readings[i++].ns) {
+		struct offcpu *wait =
+		    timeline_blocked(&line, main_thread, t, t + readings[i].ns, t + readings[i].ns,
+		                     "folio_wait_bit_common", MODEL_NONE, "bio_endio");
+
+		/* As in a recording, a path has one number. */
+		for (size_t k = 0; k < i && !paths[i]; k++)
+			paths[i] = strcmp(readings[k].path, readings[i].path) ? 0 : paths[k];
+		if (*readings[i].path && !paths[i])
+			paths[i] = model_add_string(&line.model, readings[i].path, strlen(readings[i].path));
+		wait->syscall = SYS_read;
+		wait->path = paths[i];
+	}
+	end_gap();
+	timeline_analyse(&line);
+	path = cause_there(CAUSE_WAIT_DISK, ROLE_LAUNCHER)->detail.path;
+	return path ? path : "none";
+}
+
+#define path_of_readings(...)                                                                                \
+	path_of((const struct reading[]){__VA_ARGS__},                                                       \
+	        sizeof((const struct reading[]){__VA_ARGS__}) / sizeof(struct reading))
+
+Test(causes, one_file_is_named_and_of_many_what_they_have_in_common)
+{
+	cr_assert_str_eq(path_of_readings({"/data/a/1", 3 * MS}, {"/data/a/1", 2 * MS}), "/data/a/1");
+	cr_assert_str_eq(path_of_readings({"/data/a/1", 3 * MS}, {"/data/a/2", 2 * MS}), "/data/a/…");
+	cr_assert_str_eq(
+	    path_of_readings({"/data/a/1", 3 * MS}, {"/data/b/1", 2 * MS}, {"/data/a/1", 3 * MS}), "/data/…");
+	cr_assert_str_eq(path_of_readings({"/data/a/1", 3 * MS}, {"/usr/lib/x", 2 * MS}), "none");
+	cr_assert_str_eq(path_of_readings({"/data/a/1", 3 * MS}, {"", 2 * MS}), "none");
+}
+
+/* A page of the program's own that was read in between, or a file that was not found out. */
+Test(causes, a_file_of_nearly_all_the_time_is_named_whatever_else_was_read)
+{
+	cr_assert_str_eq(path_of_readings({"/data/a/1", 5 * MS}, {"/usr/bin/app", 250 * US}), "/data/a/1");
+	cr_assert_str_eq(path_of_readings({"/usr/bin/app", 250 * US}, {"/data/a/1", 5 * MS}), "/data/a/1");
+	cr_assert_str_eq(path_of_readings({"/data/a/1", 5 * MS}, {"", 250 * US}), "/data/a/1");
+	cr_assert_str_eq(path_of_readings({"", 250 * US}, {"/data/a/1", 5 * MS}), "/data/a/1");
+	cr_assert_str_eq(path_of_readings({"/data/a/1", 5 * MS}, {"/usr/bin/app", 300 * US}), "none");
 }
 
 /* ---- workers ---- */

@@ -14,6 +14,8 @@ struct part {
 	struct leaf leaf; /* a representative one; times and chain mean nothing */
 	uint64_t ns;
 	size_t common; /* bytes of its path that are the same in all leaves of the part */
+	uint64_t
+	    lead_ns; /* by how much its path has more time than all others: at least that much is its own */
 };
 
 struct thread_share {
@@ -108,6 +110,21 @@ static void join_path(const struct model *model, struct part *part, uint32_t pat
 	part->common = length;
 }
 
+/* The path is that of most of the time, where there is one of most of the time: a vote, each ns for its path.
+ */
+static void vote_for_path(struct part *part, const struct leaf *leaf, uint64_t ns)
+{
+	if (leaf->path == part->leaf.path) {
+		part->lead_ns += ns;
+	} else if (part->lead_ns >= ns) {
+		part->lead_ns -= ns;
+	} else {
+		part->leaf.path = leaf->path;
+		part->leaf.device = leaf->device;
+		part->lead_ns = ns - part->lead_ns;
+	}
+}
+
 static bool add_part(const struct model *model, struct bucket *bucket, const struct leaf *leaf, uint64_t ns)
 {
 	uint64_t key = part_key(leaf);
@@ -128,6 +145,7 @@ static bool add_part(const struct model *model, struct bucket *bucket, const str
 	}
 	bucket->parts.items[at].ns += ns;
 	join_path(model, &bucket->parts.items[at], leaf->path);
+	vote_for_path(&bucket->parts.items[at], leaf, ns);
 	return true;
 }
 
@@ -255,7 +273,7 @@ static int describe_part(struct analysis *analysis, const struct model *model, c
 	const char *path = model_string(model, part->leaf.path);
 	int err = leaf_describe(analysis, model, &part->leaf, detail);
 
-	if (err || part->common == strlen(path))
+	if (err || part->common == strlen(path) || part->lead_ns * 10 >= part->ns * 9)
 		return err;
 	/* Only "/" in common says nothing. */
 	detail->path = NULL;

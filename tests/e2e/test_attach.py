@@ -134,6 +134,28 @@ def test_record_with_inject(ctx):
 
 
 @needs("bpf")
+def test_another_program_in_the_same_process(ctx):
+    """After exec the process id and its start are those of before: it has to be attached once more."""
+    script = ("import ctypes, os, sys; cuda = ctypes.CDLL(sys.argv[1]); assert cuda.cuInit(0) == 0; print('ready', flush=True);"
+              "sys.stdin.readline(); os.execv(sys.argv[2], sys.argv[2:])")
+    library = ctx.build / "sim/lib/libcuda.so.1"
+    first = ctx.start("python3", "-c", script, library, ctx.sim("late_driver"), library, "--seconds", "60", stdin=subprocess.PIPE,
+                      text=True, env={**os.environ, "LD_LIBRARY_PATH": str(ctx.build / "sim/lib")})
+    assert first.stdout.readline() == "ready\n"
+    recording = ctx.start(ctx.whyidle, "record", "--no-report", "-o", ctx.path("session.whyidle"), "-p", first.pid, "--inject",
+                          text=True)
+    wait_until(lambda: len(own_threads(first.pid)) == 2, "the first program to be attached", 40)
+    first.stdin.write("go\n")
+    first.stdin.flush()
+    assert first.stdout.readline() == "running\n"
+    wait_until(lambda: len(own_threads(first.pid)) == 2, "the second program to be attached", 20)
+    recording.send_signal(signal.SIGINT)
+    _, err = recording.communicate(timeout=50)
+    assert recording.returncode == 0 and len(re.findall(rf"process {first.pid} got the CUPTI bridge", err)) == 2, err
+    end_process(first)
+
+
+@needs("bpf")
 def test_inject_refused_or_without_cupti(ctx):
     """The calls are probed instead, and the report says why."""
     target = Target(ctx, "launch", "idle", env={"SIM_CUPTI_TAKEN": "1"})

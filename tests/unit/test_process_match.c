@@ -110,6 +110,18 @@ Test(process_match, libraries)
 	cr_assert_not(mapped_path_deleted(" (deleted)", &length));
 }
 
+Test(process_match, a_process_id_that_comes_again)
+{
+	const struct process_identity first = {7, 1000, 5}, later = {7, 2000, 6}, other = {8, 1000, 5},
+	                              program = {7, 1000, 9}, unread = {7, 1000, 0};
+
+	cr_assert(process_identity_same(&first, &first));
+	cr_assert_not(process_identity_same(&first, &later));
+	cr_assert_not(process_identity_same(&first, &other));
+	cr_assert_not(process_identity_same(&first, &program)); /* exec */
+	cr_assert(process_identity_same(&first, &unread) && process_identity_same(&unread, &program));
+}
+
 Test(process_match, arguments_of_calls)
 {
 	const struct call_arguments *launch = call_arguments_find("cuLaunchKernel");

@@ -13,7 +13,7 @@
 extern const unsigned char bridge_blob_start[], bridge_blob_end[];
 
 struct injection {
-	uint32_t pid;
+	struct process_identity process;
 	bool working;
 	struct inject *inject;
 };
@@ -44,10 +44,10 @@ int injections_open(struct injections **out, const struct injections_options *op
 	return 0;
 }
 
-int injections_add(struct injections *injections, uint32_t pid, struct error *error)
+int injections_add(struct injections *injections, const struct process_identity *process, struct error *error)
 {
 	struct inject_options options = {
-	    .pid = pid,
+	    .pid = process->pid,
 	    .bridge = bridge_blob_start,
 	    .bridge_bytes = (size_t)(bridge_blob_end - bridge_blob_start),
 	    .ring_bytes = bridge_server_ring_bytes(injections->options.server),
@@ -58,13 +58,13 @@ int injections_add(struct injections *injections, uint32_t pid, struct error *er
 	int err;
 
 	array_for_each (injection, &injections->list) {
-		if (injection->pid == pid)
+		if (process_identity_same(&injection->process, process))
 			return 0;
 	}
 	injection = array_add(&injections->list);
 	if (!injection)
 		return error_no_memory(error);
-	injection->pid = pid;
+	injection->process = *process;
 	err = inject_start(&injection->inject, &options, error);
 	if (err) {
 		injections->list.count--;
@@ -92,15 +92,15 @@ static int settle(struct injections *injections, const struct injection *injecti
 	int ring, pipe, err;
 
 	if (inject_state(injection->inject, &reason, &text) == INJECT_FAILED) {
-		options->refused(options->context, injection->pid, reason, text);
+		options->refused(options->context, injection->process.pid, reason, text);
 		return 0;
 	}
 	err = inject_take(injection->inject, &ring, &pipe);
 	if (!err)
-		err = bridge_server_adopt(options->server, injection->pid, ring, pipe, writer, error);
+		err = bridge_server_adopt(options->server, injection->process.pid, ring, pipe, writer, error);
 	inject_times(injection->inject, &times);
 	if (!err && options->attached)
-		options->attached(options->context, injection->pid, &times);
+		options->attached(options->context, injection->process.pid, &times);
 	return err;
 }
 

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "collect/bridge_server.h"
+#include "collect/pure_process_match.h"
 #include "inject/inject.h"
 
 struct injections;
@@ -29,8 +30,10 @@ struct injections_options {
 int injections_open(struct injections **injections, const struct injections_options *options,
                     struct error *error);
 
-/* Starts to attach to a process, once for each. Returns at once; 0 or a negative errno with `error`. */
-int injections_add(struct injections *injections, uint32_t pid, struct error *error);
+/* Starts to attach to a process, once for each (another program in it is another process). Returns at once;
+ * 0 or a negative errno with `error`. */
+int injections_add(struct injections *injections, const struct process_identity *process,
+                   struct error *error);
 
 /* A descriptor that polls readable when an attachment has come to its end, good or bad. */
 int injections_fd(const struct injections *injections);

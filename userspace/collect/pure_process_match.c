@@ -13,6 +13,17 @@
 #define STATIC_POD_UID 32 /* of what a node runs from files of its own */
 #define DELETED_MARK   " (deleted)"
 
+static bool may_be_same(uint64_t a, uint64_t b)
+{
+	return !a || !b || a == b;
+}
+
+bool process_identity_same(const struct process_identity *a, const struct process_identity *b)
+{
+	return a->pid == b->pid && may_be_same(a->start_ticks, b->start_ticks) &&
+	       may_be_same(a->image, b->image);
+}
+
 bool process_stat_parse(const char *text, struct process_stat *stat)
 {
 	const char *name_end = strrchr(text, ')'); /* the name may hold anything, also ") R 1" */

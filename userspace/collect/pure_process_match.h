@@ -18,6 +18,16 @@ struct process_stat {
 	                          thread */
 };
 
+/* A process and the program that it runs: a process id alone may come again, and exec keeps it. */
+struct process_identity {
+	uint32_t pid;
+	uint64_t start_ticks; /* as in struct process_stat, 0 not known */
+	uint64_t image;       /* process_image(), 0 not known */
+};
+
+/* What is not known of either of them says nothing. */
+bool process_identity_same(const struct process_identity *a, const struct process_identity *b);
+
 bool process_stat_parse(const char *text, struct process_stat *stat);
 
 /*

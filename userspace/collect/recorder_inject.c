@@ -65,6 +65,7 @@ int recorder_inject_open(struct recorder *recorder, struct error *error)
 
 bool recorder_inject_add(struct recorder *recorder, struct discovered *process)
 {
+	const struct process_identity identity = {process->pid, process->start_ticks, process->image};
 	struct error error = {0};
 
 	if (!recorder->injections || process->user == &refused)
@@ -73,7 +74,7 @@ bool recorder_inject_add(struct recorder *recorder, struct discovered *process)
 	if (process->user || !process->started)
 		return true;
 	process->user = &attaching;
-	if (injections_add(recorder->injections, process->pid, &error))
+	if (injections_add(recorder->injections, &identity, &error))
 		on_refused(recorder, process->pid, INJECT_FAILED_REASON, error.text);
 	return true;
 }

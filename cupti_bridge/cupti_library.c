@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cupti_bridge/cupti_places.h"
 #include "cupti_bridge/ring.h"
 
 #define MAX_MAPPED 16
@@ -176,8 +177,7 @@ static bool try_names(struct cupti_library *library, const char *folder, uint32_
 /* Beside a CUDA library: the same folder, or the one that the toolkit or NVIDIA's wheels keep CUPTI in. */
 static bool try_beside(struct cupti_library *library, const char *path, uint32_t major)
 {
-	static const char *const places[] = {"", "../../cuda_cupti/lib/", "../extras/CUPTI/lib64/",
-	                                     "../../../extras/CUPTI/lib64/"};
+	static const char *const places[] = CUPTI_PLACES_BESIDE;
 	char folder[CUPTI_LIBRARY_PATH + 64];
 	int length = (int)(base_name(path) - path);
 
@@ -191,8 +191,7 @@ static bool try_beside(struct cupti_library *library, const char *path, uint32_t
 
 static bool try_usual(struct cupti_library *library, uint32_t major)
 {
-	static const char *const folders[] = {"", "/usr/local/cuda/lib64/",
-	                                      "/usr/local/cuda/extras/CUPTI/lib64/"};
+	static const char *const folders[] = CUPTI_PLACES_ELSE;
 
 	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
 		if (try_names(library, folders[i], major))
@@ -252,7 +251,7 @@ bool cupti_library_open(struct cupti_library *library, const struct cuda_driver 
 	newest = oldest = runtime_major(&mapped);
 	if (!newest) {
 		newest = driver->version ? driver->version / 1000 : 13;
-		oldest = 11;
+		oldest = CUPTI_MAJOR_OLDEST;
 	}
 	for (uint32_t major = newest; major >= oldest; major--)
 		if (try_all(library, &mapped, major))

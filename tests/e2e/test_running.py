@@ -206,6 +206,61 @@ def test_top_cause_is_that_of_cupti(ctx):
     assert tops[0] == tops[1], tops
 
 
+def doctor(ctx, pid, status=0):
+    """The doctor's checks of a process by name; of several with one name, the last."""
+    done = ctx.run(ctx.whyidle, "doctor", "-p", pid, "--json")
+    assert done.status == status, done
+    report = json.loads(done.out)
+    assert report["pid"] == pid and report["can_record"] is (status == 0), report
+    return {check["name"]: check for check in report["checks"] if check["process"]}
+
+
+@needs("bpf", "namespace")
+def test_doctor_of_a_process(ctx):
+    """What it says of a process is what a recording then meets: its libraries, where it is, what is in the way."""
+    library = ctx.build / "sim/lib/libcuda.so.1"
+    target = Target(ctx, "--seconds", "50", library="/mnt/libcuda.so.1", env={**os.environ, "LD_LIBRARY_PATH": str(library.parent)},
+                    wrap=("unshare", "-m", "sh", "-c", 'mount -t tmpfs tmpfs /mnt && cp "$0" /mnt/libcuda.so.1 && exec "$@"', library))
+    checks = doctor(ctx, target.pid, 1)
+    assert checks["cuda_driver"]["status"] == "missing" and checks["cuda_driver"]["essential"], checks
+    target.go()
+    checks = doctor(ctx, target.pid)
+    inode = os.stat(f"/proc/{target.pid}/root/mnt/libcuda.so.1").st_ino
+    assert f"/mnt/libcuda.so.1, inode {inode};" in checks["cuda_driver"]["detail"], checks["cuda_driver"]
+    assert "a mount namespace of its own" in checks["process"]["detail"], checks["process"]
+    assert "linked statically" in checks["cuda_runtime"]["detail"], checks["cuda_runtime"]
+    assert checks["attach"]["status"] == "ok" and checks["cupti_user"]["status"] == "ok", checks
+    assert checks["process_cupti"]["status"] == "ok" and "libcupti.so.13" in checks["process_cupti"]["detail"], checks
+    assert checks["stacks"]["status"] == "ok" and "no Python" in checks["python"]["detail"], checks
+    text = ctx.run(ctx.whyidle, "doctor", "-p", target.pid)
+    assert f"Recording is possible: whyidle record -p {target.pid} --inject" in text.out, text
+    target.process.send_signal(signal.SIGSTOP)
+    wait_until(lambda: re.search(r"^State:\tT", pathlib.Path(f"/proc/{target.pid}/status").read_text(), re.M), "it to stop")
+    stopped = doctor(ctx, target.pid)["attach"]
+    assert stopped["status"] == "degraded" and "(stopped)" in stopped["detail"] and stopped["fix"], stopped
+    text = ctx.run(ctx.whyidle, "doctor", "-p", target.pid)
+    assert "inferred from its calls" in text.out.splitlines()[-1], text
+    target.process.send_signal(signal.SIGCONT)
+    target.end()
+
+
+@needs("bpf")
+def test_doctor_of_python_and_its_child(ctx):
+    """The one that was named has no CUDA, what it started has; the fault of a wrong or gone process id is one line."""
+    library = ctx.build / "sim/lib/libcuda.so.1"
+    script = "import subprocess, sys; subprocess.run(sys.argv[1:])"
+    parent = ctx.start("python3", "-c", script, ctx.sim("late_driver"), library, "--seconds", "40", text=True)
+    assert parent.stdout.readline() == "running\n"
+    checks = doctor(ctx, parent.pid)
+    assert re.search(r"process \d+, which descends from it, has", checks["cuda_driver"]["detail"]), checks["cuda_driver"]
+    assert re.match(r"Python 3\.\d+: ", checks["python"]["detail"]), checks["python"]
+    child = int(re.search(r"process (\d+),", checks["cuda_driver"]["detail"]).group(1))
+    os.kill(child, signal.SIGTERM)
+    parent.communicate(timeout=20)
+    one_line_error(ctx.run(ctx.whyidle, "doctor", "-p", parent.pid), 1, "no process", str(parent.pid))
+    one_line_error(ctx.run(ctx.whyidle, "doctor", "-p", "0"), 2, "process id")
+
+
 @needs("bpf")
 def test_without_arguments(ctx):
     target = Target(ctx, "--seconds", "40").go()

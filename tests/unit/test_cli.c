@@ -148,11 +148,14 @@ static int note_record(const struct recorder_options *options, const struct reco
 	return fail_with ? error_set(error, fail_with, "it failed") : 0;
 }
 
-static int note_examine(struct doctor_report *report, struct error *error)
+static uint32_t examined;
+
+static int note_examine(uint32_t pid, struct doctor_report *report, struct error *error)
 {
 	struct doctor_check *check;
 
 	(void)error;
+	examined = pid;
 	doctor_add(report, "kernel", DOCTOR_OK, "a kernel\nof %d lines", 2);
 	check = doctor_add(report, "bpf_load", fail_with ? DOCTOR_MISSING : DOCTOR_OK, "it");
 	check->essential = true;
@@ -261,6 +264,12 @@ Test(cli, doctor_status_follows_the_findings, .init = cr_redirect_stdout)
 	fail_with = 1;
 	cr_assert_eq(RUN(command_doctor), STATUS_FAILED);
 	cr_assert_eq(RUN(command_doctor, "extra"), STATUS_USAGE);
+	cr_assert_eq(examined, 0);
+	fail_with = 0;
+	cr_assert_eq(RUN(command_doctor, "-p", "123"), STATUS_DONE);
+	cr_assert_eq(examined, 123);
+	cr_assert_eq(RUN(command_doctor, "--pid=0"), STATUS_USAGE);
+	cr_assert_eq(RUN(command_doctor, "--pid", "5000000"), STATUS_USAGE);
 }
 
 /* A copy of the help text; to be freed. */

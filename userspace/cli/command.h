@@ -27,7 +27,7 @@ struct daemon_options;
 struct command_services {
 	int (*record)(const struct recorder_options *options, const struct recorder_observer *observer,
 	              struct recorder_result *result, struct error *error);
-	int (*examine)(struct doctor_report *report, struct error *error);
+	int (*examine)(uint32_t pid, struct doctor_report *report, struct error *error);
 	int (*daemon)(const struct daemon_options *options, struct error *error);
 };
 

@@ -17,6 +17,7 @@
 #include "base/proc_file.h"
 #include "collect/bpf_source.h"
 #include "collect/doctor_cuda.h"
+#include "collect/doctor_process.h"
 #include "collect/pure_doctor_report.h"
 #include "collect/process_info.h"
 
@@ -318,9 +319,10 @@ static void check_container(struct doctor_report *report)
 	}
 }
 
-int doctor_examine(struct doctor_report *report, struct error *error)
+int doctor_examine(uint32_t pid, struct doctor_report *report, struct error *error)
 {
 	struct doctor_check *check;
+	int err;
 
 	check_kernel(report);
 	check_btf(report);
@@ -333,6 +335,9 @@ int doctor_examine(struct doctor_report *report, struct error *error)
 	check_memlock(report);
 	check_container(report);
 	doctor_check_cuda(report);
+	err = pid ? doctor_check_process(pid, report, error) : 0;
+	if (err)
+		return err;
 	array_for_each (check, report) {
 		if (!check->detail)
 			return error_no_memory(error);

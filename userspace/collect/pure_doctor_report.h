@@ -19,7 +19,8 @@ enum doctor_status {
 struct doctor_check {
 	const char *name; /* stable, for programs: "kernel", "btf", "bpf_load" … */
 	enum doctor_status status;
-	bool essential; /* DOCTOR_MISSING means that `record` fails */
+	bool essential; /* DOCTOR_MISSING means that `record` fails, or that the process shows nothing */
+	bool process;   /* about the process that was asked for, not the machine */
 	char *detail;   /* what was found; no control characters */
 	char *fix;      /* what to do, NULL if there is nothing to do */
 };

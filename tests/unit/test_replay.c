@@ -165,6 +165,31 @@ Test(replay, waits_that_follow_each_other_closely_each_end_by_their_own_wake)
 	assert_gain(cause_of(CAUSE_WAIT_SLEEP, ROLE_WORKER), (STEPS - 1) * (10 * MS - 300 * US));
 }
 
+/*
+ * Main waits for what a maker computes. In between somebody else, who goes his own pace, wakes it for
+ * nothing, and it has to wait for a CPU before it can see that: it does not depend on him.
+ */
+Test(replay, who_wakes_for_nothing_is_not_waited_for)
+{
+	uint32_t maker = timeline_thread(&line, MAIN, 101, "maker");
+	uint32_t chatterer = timeline_thread(&line, MAIN, 102, "chatterer");
+
+	for (uint64_t i = 0, t = 0; i < STEPS; i++, t += 10 * MS) {
+		timeline_kernel(&line, main_thread, t, t + 5 * US, t + 300 * US);
+		timeline_sleep(&line, chatterer, t + 10 * US, t + 3 * MS - 10 * US);
+		timeline_sleep(&line, chatterer, t + 3 * MS + 10 * US, t + 10 * MS);
+		timeline_futex(&line, main_thread, t + 20 * US, t + 3 * MS, t + 3200 * US, chatterer, 0x3000);
+		timeline_futex(&line, main_thread, t + 3210 * US, t + 10 * MS - 20 * US,
+		               t + 10 * MS - 20 * US, maker, 0x3000);
+		if (i)
+			timeline_futex(&line, maker, t - 10 * US, t + 10 * US, t + 10 * US, main_thread,
+			               0x4000);
+	}
+	timeline_analyse(&line);
+	/* What the wake takes, 0.2 ms, counts as the chatterer's, which is also a thread that runs. */
+	assert_gain(cause_of(CAUSE_HOST_USER_CODE, ROLE_THREAD), (STEPS - 1) * (6770 * US + 210 * US));
+}
+
 /* Each step the lock goes through three hands, 2 ms each, before the launcher has it. */
 Test(replay, a_lock_that_is_handed_on_is_gained_whole)
 {

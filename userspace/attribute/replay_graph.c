@@ -140,7 +140,8 @@ static int add_waits(struct replay_graph *graph, uint32_t slot)
 		rc = add_wait(graph, slot, maker_of(graph, thread),
 		              &(struct replay_wait){.out_ns = start, .wake_ns = start});
 	while (!rc && at < thread->offcpu.count && thread->offcpu.items[at].out_ns < graph->to_ns) {
-		struct wait wait = wait_merge(graph->model, thread, at);
+		/* Who woke it for nothing is nobody it waits for, however late that was noticed. */
+		struct wait wait = wait_merge(graph->model, thread, at, UINT64_MAX);
 		const struct offcpu *last = &thread->offcpu.items[wait.last];
 
 		at = wait.last + 1;

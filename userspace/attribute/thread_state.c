@@ -133,7 +133,8 @@ static bool went_on(const struct thread *thread, uint64_t from_ns, uint64_t to_n
 	return call && call->enter_ns < to_ns;
 }
 
-struct wait wait_merge(const struct model *model, const struct thread *thread, size_t first)
+struct wait wait_merge(const struct model *model, const struct thread *thread, size_t first,
+                       uint64_t latency_ns)
 {
 	struct wait wait = {.first = &thread->offcpu.items[first], .last = first};
 	const struct offcpu *current = wait.first;
@@ -147,7 +148,7 @@ struct wait wait_merge(const struct model *model, const struct thread *thread, s
 
 		if (next->lost_before || !same_object(current, next) || same_waker(current, next) ||
 		    next->out_ns - current->in_ns > FALSE_WAKE_NS ||
-		    current->in_ns - current->wake_ns > FALSE_WAKE_NS ||
+		    current->in_ns - current->wake_ns > latency_ns ||
 		    went_on(thread, current->in_ns, next->out_ns))
 			break;
 		wait.interpreter_lock |= expired_switch_interval(model, next);

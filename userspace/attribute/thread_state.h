@@ -23,7 +23,12 @@ struct wait {
 #define INTERPRETER_LOCK_MIN_NS 4900000
 #define INTERPRETER_LOCK_MAX_NS 6500000
 
-struct wait wait_merge(const struct model *model, const struct thread *thread, size_t first);
+/*
+ * The wait that begins with interval `first` of the thread. A false wake after which the thread was without a
+ * CPU for longer than `latency_ns` ends it: where that time is to be told from waiting.
+ */
+struct wait wait_merge(const struct model *model, const struct thread *thread, size_t first,
+                       uint64_t latency_ns);
 
 /* The wait is to be blamed on the thread that ended it, if that is known. `last` is its last interval. */
 bool wait_leads_on(const struct wait *wait, const struct offcpu *last);

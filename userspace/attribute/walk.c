@@ -149,7 +149,7 @@ static void blame_between(struct walk *walk, uint32_t thread, uint64_t from_ns, 
 static size_t blame_wait(struct walk *walk, uint32_t index, size_t at, uint64_t from_ns, uint64_t to_ns)
 {
 	const struct thread *thread = &walk->model->threads.items[index];
-	struct wait wait = wait_merge(walk->model, thread, at);
+	struct wait wait = wait_merge(walk->model, thread, at, FALSE_WAKE_NS);
 	const struct offcpu *last = &thread->offcpu.items[wait.last];
 	uint64_t blocked_from = later(wait.first->out_ns, from_ns);
 	uint64_t blocked_to = earlier(last->wake_ns, to_ns);

@@ -41,6 +41,15 @@ class Terminal:
                 assert ready, f"waited in vain for {until!r} on the terminal, which shows {seen!r}"
         return seen
 
+    def take(self):
+        """What is shown and was not read yet, if anything is."""
+        return os.read(self._fd, 65536) if select.select([self._fd], [], [], 0)[0] else b""
+
+    def command(self):
+        """The pid of the command, which is the only child of the leader."""
+        with open(f"/proc/{self._leader}/task/{self._leader}/children", encoding="ascii") as children:
+            return int(children.read())
+
     def wait(self):
         """The exit status, negative for a signal, once the command has ended. The terminal is gone afterwards."""
         self.read()

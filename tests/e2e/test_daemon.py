@@ -55,6 +55,11 @@ class Daemon:
         return json.loads(text)
 
 
+def own_cpu_ns(daemon):
+    """CPU time of its main thread, which is all that it has."""
+    return int(pathlib.Path(f"/proc/{daemon.process.pid}/schedstat").read_text().split()[0])
+
+
 @limit(120)
 @needs("root", "bpf")
 def test_windows_metrics_and_a_kill(ctx):

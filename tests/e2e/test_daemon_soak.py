@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The daemon for a long time: targets come and go, the disk is full, it is killed and starts again, Prometheus scrapes.
 
-Windows follow each other at once, by request. SOAK=20m goes on for so long (also s, h).
+Windows follow each other at once, by request. SOAK=20m goes on for so long (also s, h), and has a daemon at its defaults
+watched for the same time.
 """
 import os
 import pathlib
@@ -10,8 +11,8 @@ import signal
 import subprocess
 import time
 
-from harness import end_process, limit, needs, wait_until
-from test_daemon import Daemon, Prometheus, free_port
+from harness import Skip, end_process, limit, needs, wait_until
+from test_daemon import Daemon, Prometheus, free_port, own_cpu_ns
 
 MOST_MEMORY = 64 << 20
 GROWTH = 2 << 20  # of memory, after a first part
@@ -157,3 +158,36 @@ def test_soak(ctx):
         for process in (daemon and daemon.process, prometheus and prometheus.process, workload, disk.process):
             if process:
                 end_process(process)
+
+
+OWN_CPU = 0.005   # of one core, without windows' processes
+LOOK_SECONDS = 5
+
+
+@limit(120 + soak_seconds())
+@needs("root", "bpf")
+def test_at_defaults(ctx):
+    """What the daemon itself costs at its default budget and interval. It is left alone: answers cost CPU time too."""
+    if not soak_seconds():
+        raise Skip("only with SOAK=20m or the like")
+    workload = ctx.start(ctx.sim("lock_wait"), "--seconds", str(int(100 + soak_seconds())))
+    daemon = Daemon(ctx)
+    try:
+        wait_until(lambda: daemon.value("whyidle_windows_total") > 0, "a window", 40)
+        memory, own, begin = [resources(daemon.process.pid)[2]], own_cpu_ns(daemon), time.monotonic()
+        spent = daemon.value("whyidle_overhead_cpu_seconds_total")
+        while time.monotonic() < begin + soak_seconds():
+            time.sleep(LOOK_SECONDS)
+            memory.append(resources(daemon.process.pid)[2])
+        took = time.monotonic() - begin
+        share, windows = (own_cpu_ns(daemon) - own) / took / 1e9, daemon.value("whyidle_windows_total")
+        spent = (daemon.value("whyidle_overhead_cpu_seconds_total") - spent) / took
+        settled = memory[len(memory) // 10]
+        assert share <= OWN_CPU, f"{share * 100:.2f} % of a core"
+        assert max(memory) <= MOST_MEMORY and max(memory) <= settled + GROWTH, memory
+        return (f"{took:.0f} s, {windows:.0f} windows, {len(daemon.events('budget_step'))} budget steps: the daemon {share * 100:.3f} % of a core, with its windows "
+                f"{spent * 100:.3f} %; {memory[0] >> 10} KiB at first, {settled >> 10} after a tenth, at most "
+                f"{max(memory) >> 10}")
+    finally:
+        end_process(daemon.process)
+        end_process(workload)

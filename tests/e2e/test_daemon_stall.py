@@ -11,7 +11,7 @@ import sys
 import time
 
 from harness import check_report, end_process, limit, needs, wait_until
-from test_daemon import Daemon
+from test_daemon import Daemon, own_cpu_ns
 
 SWITCHES = 'whyidle_process_switches_total{process="python3"'
 SOON = 15  # s: from the begin or the end of a stall to the metric
@@ -66,10 +66,6 @@ ctypes.CDLL(sys.argv[1] + "/libcuda.so.1", mode=ctypes.RTLD_GLOBAL)
 assert ctypes.CDLL(sys.argv[1] + "/libcudart.so.13").cudaDeviceSynchronize() == 0
 sys.exit(subprocess.run(sys.argv[2:], check=False).returncode)
 """
-
-
-def own_cpu_ns(daemon):
-    return int(pathlib.Path(f"/proc/{daemon.process.pid}/schedstat").read_text().split()[0])
 
 
 def reload_with(daemon, path, text):

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "daemon/blame.h"
 #include "daemon/state.h"
 #include "base/utf8.h"
 
@@ -56,7 +57,14 @@ static json_t *make_budget(const struct daemon *daemon, uint64_t now_ns)
 	    due == UINT64_MAX ? json_null() : json_real(due > now_ns ? (due - now_ns) / 1e9 : 0));
 }
 
-static json_t *make_processes(const struct daemon *daemon)
+static uint32_t root_of(void *context, uint32_t pid)
+{
+	const struct daemon *daemon = context;
+
+	return targets_root(&daemon->targets, pid);
+}
+
+static json_t *make_processes(struct daemon *daemon)
 {
 	const struct target *target;
 	json_t *list = json_array();
@@ -70,6 +78,7 @@ static json_t *make_processes(const struct daemon *daemon)
 		    (json_int_t)target->processes, "cpu", now->cpu, "runqueue", now->runqueue, "disk",
 		    now->disk, "switches", now->switches, "launches_per_s", target->launch_rate);
 
+		blame_put(item, daemon->last.result.report, target->pid, root_of, daemon);
 		json_array_append_new(list, item);
 	}
 	return list;
@@ -90,7 +99,7 @@ static json_t *make_window(const struct daemon *daemon, uint64_t known)
 	return window;
 }
 
-static json_t *make_status(const struct daemon *daemon, uint64_t known)
+static json_t *make_status(struct daemon *daemon, uint64_t known)
 {
 	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
 

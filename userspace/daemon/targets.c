@@ -72,6 +72,19 @@ static int by_tid(const void *a, const void *b)
 	return (x->tid > y->tid) - (x->tid < y->tid);
 }
 
+uint32_t targets_root(const struct targets *targets, uint32_t pid)
+{
+	const struct counters_thread wanted = {.tid = pid}, *thread = NULL;
+
+	if (targets_find(targets, pid))
+		return pid;
+	/* The thread that a process began with has its number. */
+	if (targets->before.count)
+		thread =
+		    bsearch(&wanted, targets->before.items, targets->before.count, sizeof(wanted), by_tid);
+	return thread && targets_find(targets, thread->root) ? thread->root : 0;
+}
+
 static uint64_t grown(uint64_t before, uint64_t now)
 {
 	return now > before ? now - before : 0;

@@ -50,6 +50,9 @@ struct target *targets_add(struct targets *targets, uint32_t pid, const struct i
 void targets_remove(struct targets *targets, uint32_t pid);
 struct target *targets_find(const struct targets *targets, uint32_t pid);
 
+/* The watched process that `pid` is or descends from, by the last reading; 0: none. */
+uint32_t targets_root(const struct targets *targets, uint32_t pid);
+
 /* One thread of a reading; in any order. Returns 0 or -ENOMEM. */
 int targets_take(struct targets *targets, const struct counters_thread *thread);
 

@@ -14,6 +14,8 @@
 
 #include <microhttpd.h>
 
+#include "base/library.h"
+
 #define HTTP_LIBRARY          "libmicrohttpd.so.12"
 #define HTTP_CONNECTIONS      16
 #define HTTP_TIMEOUT_S        5
@@ -45,12 +47,9 @@ struct http_server {
 	uint64_t requests;
 };
 
-static int library_open(struct http_library *library, struct error *error)
+static int load_library(struct http_library *library, struct error *error)
 {
-	const struct {
-		const char *name;
-		void *function;
-	} functions[] = {
+	const struct library_symbol symbols[] = {
 	    {"MHD_start_daemon", &library->start},
 	    {"MHD_stop_daemon", &library->stop},
 	    {"MHD_run", &library->run},
@@ -63,21 +62,8 @@ static int library_open(struct http_library *library, struct error *error)
 	    {"MHD_lookup_connection_value", &library->request_header},
 	};
 
-	library->handle = dlopen(HTTP_LIBRARY, RTLD_NOW | RTLD_LOCAL);
-	if (!library->handle)
-		return error_set(error, -ENOTSUP,
-		                 "no metrics port: " HTTP_LIBRARY
-		                 " cannot be loaded (Debian, Ubuntu: install libmicrohttpd12 or "
-		                 "libmicrohttpd12t64)");
-	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
-		void *symbol = dlsym(library->handle, functions[i].name);
-
-		if (!symbol)
-			return error_set(error, -ENOTSUP, "no metrics port: " HTTP_LIBRARY " has no %s",
-			                 functions[i].name);
-		memcpy(functions[i].function, &symbol, sizeof(symbol));
-	}
-	return 0;
+	return library_open(&library->handle, HTTP_LIBRARY, symbols, sizeof(symbols) / sizeof(symbols[0]),
+	                    "no metrics port", "libmicrohttpd12 or libmicrohttpd12t64", error);
 }
 
 int http_listen_parse(const char *text, char *address, size_t size, uint16_t *port, struct error *error)
@@ -237,7 +223,7 @@ int http_server_open(struct http_server **result, const struct http_server_optio
 		return error_no_memory(error);
 	server->options = *options;
 	server->listener = server->epoll = -1;
-	err = library_open(&server->library, error);
+	err = load_library(&server->library, error);
 	if (!err)
 		err = listen_on(server, options->listen, error);
 	if (!err)

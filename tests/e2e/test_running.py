@@ -270,3 +270,7 @@ def test_without_arguments(ctx):
     target.process.communicate()
     assert look.returncode == 0, f"{look.returncode}: {out}{err}"
     assert "idle" in out.splitlines()[0] and "late_driver" in out, out
+    # One line for all processes, whole, that names them; and how to get more.
+    limited = re.findall(r"^Limited: GPU times of .*?(?=^\S|^$)", out, re.M | re.S)
+    assert len(limited) == 1 and f"late_driver ({target.pid})" in limited[0] and "estimated" in limited[0], out
+    assert "record --all --inject" in out.splitlines()[-1], out

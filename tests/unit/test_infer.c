@@ -126,6 +126,26 @@ Test(infer, idle_from_a_return_to_the_next_launch)
 	cr_assert(said("0.054 s are certain") && said("0.000 s estimated"));
 }
 
+/* Two processes by turns: what is idle for one is not for the GPU, and one line tells of both. */
+Test(infer, idle_time_of_two_processes_is_that_of_both)
+{
+	uint32_t threads[2] = {thread, timeline_process(&timeline, 200, 0, "eval")};
+	struct model *model = &timeline.model;
+
+	for (int i = 0; i < 2; i++)
+		model->processes.items[model->threads.items[threads[i]].process].comm =
+		    model->threads.items[threads[i]].comm;
+	for (int i = 0; i < 20; i++) {
+		thread = threads[i & 1];
+		launch(1);
+		wait_for(4 * MS);
+		now += 1 * MS - 5 * US;
+	}
+	expect_idle(19.0 / 99, 0.01);
+	cr_assert(said("GPU times of train (100), eval (200) are inferred"));
+	cr_assert(said("0.019 s are certain") && said("0.000 s estimated"));
+}
+
 Test(infer, late_waits_alone_show_nothing)
 {
 	late_steps(20, 1);

@@ -44,12 +44,18 @@ static void show_progress(void *context, const struct recorder_progress *progres
 static int explain(const struct recorder_result *result, struct error *error)
 {
 	struct session_report_options wanted = {.device = -1, .text = stdout};
+	int err;
 
 	if (!result->processes) {
 		puts("No process uses a GPU (none called CUDA while it was watched).");
 		return 0;
 	}
-	return session_report_print(result->path, &wanted, error);
+	err = session_report_print(result->path, &wanted, error);
+	if (!err)
+		puts("\nNothing was loaded into what ran, so GPU times are inferred. To have them measured "
+		     "by CUPTI:\n"
+		     "  whyidle record --all --inject -d 10");
+	return err;
 }
 
 static int look(const struct command_services *services, const char *path, struct error *error)

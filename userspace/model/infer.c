@@ -18,10 +18,11 @@
 
 #include "base/number.h"
 
-#define SUBMIT_NS     5000 /* from a launch to its start on an idle GPU: a usual latency (attribute/owner.c) */
-#define COPY_TO_HOST  2    /* cudaMemcpyDeviceToHost */
-#define CHAIN_DEPTH   16   /* streams that wait for each other in a row */
-#define DEFAULT_QUEUE 0    /* handle of the legacy default stream */
+#define SUBMIT_NS       5000 /* from a launch to its start on an idle GPU: a usual latency (attribute/owner.c) */
+#define COPY_TO_HOST    2    /* cudaMemcpyDeviceToHost */
+#define CHAIN_DEPTH     16 /* streams that wait for each other in a row */
+#define NAMED_PROCESSES 3
+#define DEFAULT_QUEUE   0 /* handle of the legacy default stream */
 
 /* A moment of one process: a submission or an event at its entry, a synchronisation at its return. */
 struct moment {
@@ -337,59 +338,82 @@ static int compare_span(const void *a, const void *b)
 	return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
 }
 
-/* Time in which none of the operations runs, from the first to the last; UINT64_MAX: no memory. */
-static uint64_t idle_between(const struct inference *run)
+struct span_list {
+	ARRAY(struct span)
+};
+
+/* What is said of all processes together, whose operations share a GPU. */
+struct inferred_whole {
+	struct span_list certain, estimated; /* the operations, before and after infer_lengths */
+	size_t processes;
+	char names[120]; /* of the first ones: "train (12), eval (13)" */
+};
+
+static int add_spans(struct span_list *list, const struct inference *run)
 {
-	struct {
-		ARRAY(struct span)
-	} spans = {0};
-	uint64_t idle = 0, over;
 	const struct gpu_op *op;
-	struct span *span;
 
 	array_for_each (op, &run->work.ops) {
-		span = array_add(&spans);
-		if (!span) {
-			array_free(&spans);
-			return UINT64_MAX;
-		}
+		struct span *span = array_add(list);
+
+		if (!span)
+			return -ENOMEM;
 		*span = (struct span){op->start_ns, op->end_ns};
 	}
-	array_sort(&spans, compare_span);
-	over = spans.count ? spans.items[0].start_ns : 0;
-	array_for_each (span, &spans) {
+	return 0;
+}
+
+/* Time in which none of them runs, from the first to the last. Sorts them. */
+static uint64_t idle_between(struct span_list *list)
+{
+	uint64_t idle = 0, over;
+	const struct span *span;
+
+	array_sort(list, compare_span);
+	over = list->count ? list->items[0].start_ns : 0;
+	array_for_each (span, list) {
 		idle += span->start_ns > over ? span->start_ns - over : 0;
 		over = later(over, span->end_ns);
 	}
-	array_free(&spans);
 	return idle;
 }
 
-/* Says whose timeline it is, and how much of its idle time is certain. */
-static int say_inferred(struct inference *run, uint64_t certain, uint64_t idle)
+static void add_name(struct inferred_whole *whole, const struct model *model, const struct process *process)
 {
-	struct model *model = run->model;
+	size_t used = strlen(whole->names);
+
+	if (whole->processes++ < NAMED_PROCESSES)
+		snprintf(whole->names + used, sizeof(whole->names) - used, "%s%.20s (%u)", used ? ", " : "",
+		         model_string(model, process->comm), process->pid);
+}
+
+/* Says whose times these are, and how much of the idle time is certain. */
+static int say_inferred(struct model *model, struct inferred_whole *whole)
+{
+	uint64_t certain = idle_between(&whole->certain), idle = idle_between(&whole->estimated);
 	uint32_t *line = array_add(&model->degraded);
-	char text[400];
+	char text[400], more[32] = "";
 	int length;
 
-	if (!line || certain == UINT64_MAX || idle == UINT64_MAX)
+	if (!line)
 		return -ENOMEM;
-	length = snprintf(
-	    text, sizeof(text),
-	    "the GPU timeline of process %u is inferred from its CUDA calls, all of which are taken to be "
-	    "for one GPU: of its idle time %.3f s are certain, from the return of a synchronisation to the "
-	    "next submission, and %.3f s estimated from how long the same work took elsewhere",
-	    model->processes.items[run->process].pid, certain / 1e9, (later(idle, certain) - certain) / 1e9);
+	if (whole->processes > NAMED_PROCESSES)
+		snprintf(more, sizeof(more), " and %zu more", whole->processes - NAMED_PROCESSES);
+	length =
+	    snprintf(text, sizeof(text),
+	             "GPU times of %s%s are inferred from CUDA calls%s: of the idle time %.3f s are certain, "
+	             "%.3f s estimated",
+	             whole->names, more, whole->processes > 1 ? ", as if all used one GPU" : "",
+	             certain / 1e9, (later(idle, certain) - certain) / 1e9);
 	*line = model_add_string(model, text, length);
 	return *line == MODEL_NONE ? -ENOMEM : 0;
 }
 
-static int put_ops(struct inference *run)
+static int put_ops(struct inference *run, struct inferred_whole *whole)
 {
 	struct model *model = run->model;
 	const struct process *process = &model->processes.items[run->process];
-	uint64_t horizon = earlier(process->end_ns, model->end_ns ? model->end_ns : UINT64_MAX), certain;
+	uint64_t horizon = earlier(process->end_ns, model->end_ns ? model->end_ns : UINT64_MAX);
 	struct device *device = device_for(model);
 	struct gpu_op *op, *put;
 	int rc;
@@ -400,10 +424,12 @@ static int put_ops(struct inference *run)
 		if (op->end_ns == UINT64_MAX)
 			op->end_ns = later(op->start_ns, horizon);
 	}
-	certain = idle_between(run);
-	rc = infer_lengths(model, &run->work);
+	add_name(whole, model, process);
+	rc = add_spans(&whole->certain, run);
 	if (!rc)
-		rc = say_inferred(run, certain, idle_between(run));
+		rc = infer_lengths(model, &run->work);
+	if (!rc)
+		rc = add_spans(&whole->estimated, run);
 	array_for_each (op, &run->work.ops) {
 		put = rc ? NULL : array_add(&device->ops);
 		if (!put)
@@ -447,6 +473,7 @@ static bool has_operations(const struct model *model, uint32_t process)
 
 int model_infer(struct model *model)
 {
+	struct inferred_whole whole = {0};
 	int rc = 0;
 
 	for (uint32_t i = 0; !rc && i < model->processes.count; i++) {
@@ -456,9 +483,13 @@ int model_infer(struct model *model)
 		if (!rc && run.moments.count && !has_operations(model, i)) {
 			rc = follow(&run);
 			if (!rc && run.work.ops.count)
-				rc = put_ops(&run);
+				rc = put_ops(&run, &whole);
 		}
 		free_run(&run);
 	}
+	if (!rc && whole.processes)
+		rc = say_inferred(model, &whole);
+	array_free(&whole.certain);
+	array_free(&whole.estimated);
 	return rc;
 }

@@ -223,6 +223,36 @@ Test(replay, a_lock_that_is_handed_on_is_gained_whole)
 	assert_gain(cause_of(CAUSE_WAIT_LOCK, ROLE_LAUNCHER), (STEPS - 1) * 6 * MS);
 }
 
+/*
+ * A holder has the lock that main wants for 6 ms of each step. Another lock, which main wants for a moment in
+ * each step, is held by a thread that goes its own pace: that one does not hold main to its time.
+ */
+Test(replay, a_lock_of_a_moment_does_not_bind_who_is_freed_from_another)
+{
+	uint32_t holder = timeline_thread(&line, MAIN, 101, "holder");
+	uint32_t other = timeline_thread(&line, MAIN, 102, "other");
+
+	for (uint64_t i = 0, t = 0; i < STEPS; i++, t += 10 * MS) {
+		struct offcpu *wait;
+
+		if (i)
+			timeline_futex(&line, holder, t - 2 * MS, t + 900 * US, t + 900 * US, main_thread,
+			               0x4000);
+		timeline_sleep(&line, holder, t + 910 * US, t + 7 * MS - 10 * US);
+		timeline_sleep(&line, other, t + 10 * US, t + 8 * MS - 10 * US);
+		timeline_kernel(&line, main_thread, t, t + 5 * US, t + 500 * US);
+		wait = timeline_futex(&line, main_thread, t + 1 * MS, t + 7 * MS, t + 7 * MS, holder, 0x2000);
+		wait->args[1] = FUTEX_WAIT | FUTEX_PRIVATE_FLAG;
+		wait->args[2] = 2;
+		wait =
+		    timeline_futex(&line, main_thread, t + 7900 * US, t + 8 * MS, t + 8 * MS, other, 0x9000);
+		wait->args[1] = FUTEX_WAIT | FUTEX_PRIVATE_FLAG;
+		wait->args[2] = 2;
+	}
+	timeline_analyse(&line);
+	assert_gain(cause_of(CAUSE_WAIT_LOCK, ROLE_LAUNCHER), (STEPS - 1) * 6100 * US);
+}
+
 /* The launching call waits for the driver's lock, which another thread holds while it allocates. */
 Test(replay, a_lock_inside_a_launch_is_gained)
 {

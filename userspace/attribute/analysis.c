@@ -50,7 +50,8 @@ static void keep_leaf(struct device_run *run, const struct leaf *leaf)
 	if (holder != MODEL_NONE)
 		run->threads.seen[holder] = true;
 	if (last && last->end_ns == leaf->start_ns && last->op == run->op && last->thread == leaf->thread &&
-	    last->holder == holder && last->code == leaf->code && last->role == leaf->role) {
+	    last->holder == holder && last->lock == leaf->lock && last->code == leaf->code &&
+	    last->role == leaf->role) {
 		last->end_ns = leaf->end_ns;
 		return;
 	}
@@ -65,6 +66,7 @@ static void keep_leaf(struct device_run *run, const struct leaf *leaf)
 	    .thread = leaf->thread,
 	    .holder = holder,
 	    .op = run->op,
+	    .lock = leaf->lock,
 	    .code = (uint8_t)leaf->code,
 	    .role = (uint8_t)leaf->role,
 	};

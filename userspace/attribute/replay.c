@@ -10,6 +10,7 @@
 
 #define CAUSES_MOST 5    /* replayed a device */
 #define CAUSE_SHARE 0.01 /* of the idle time that a cause must have to be replayed */
+#define LOCK_SHARE  0.05 /* of a cause that waits for a lock must have for its holders to matter */
 #define SEGMENTS    64   /* of the window, for the error of the unchanged replay */
 #define SEGMENT_OPS 8    /* least operations in one */
 /* Of a gain: what else changes when a cause is gone. Such that nine in ten of the plants of docs/proof.md lie
@@ -28,6 +29,15 @@ struct removal {
 	} spans;
 };
 
+/* Locks that a cause was waiting for, and how long. */
+struct locks {
+	struct index_map by_address; /* hash → index of items */
+	struct {
+		ARRAY(uint64_t)
+	} items;           /* ns */
+	uint64_t least_ns; /* of a lock that matters */
+};
+
 /* How far a thread, or the part of it that was run again, is ahead of what was recorded. */
 struct progress {
 	double shift_ns;   /* recorded time - new time */
@@ -41,12 +51,12 @@ struct replay_run {
 	const struct removal *removals; /* by slot, NULL: nothing is taken out */
 	double fraction;                /* of each span that is taken out */
 	bool keep_inferred, keep_residual;
-	bool follow_locks; /* a wait for a lock ends when its holder lets it go; else it is the waiter's own
-	                      time */
-	struct progress *progress; /* by slot */
-	double recent_shift_ns;    /* of the thread that launched last */
-	double *launched;          /* new time of each launch */
-	double *starts, *ends;     /* new times of each operation */
+	const struct locks *followed; /* a wait for one of them ends when its holder lets it go; for any other
+	                                 lock it is the waiter's own time */
+	struct progress *progress;    /* by slot */
+	double recent_shift_ns;       /* of the thread that launched last */
+	double *launched;             /* new time of each launch */
+	double *starts, *ends;        /* new times of each operation */
 };
 
 /* ---- one run ---- */
@@ -89,13 +99,21 @@ static void run_sync(struct replay_run *run, const struct replay_event *event)
 	progress->until_ns = later(progress->until_ns, sync->exit_ns);
 }
 
+static bool is_followed(const struct locks *locks, uint64_t lock)
+{
+	uint32_t at;
+
+	return locks && index_map_get(&locks->by_address, hash_bytes(&lock, sizeof(lock)), &at) &&
+	       locks->items.items[at] >= locks->least_ns;
+}
+
 static void run_wait(struct replay_run *run, const struct replay_event *event)
 {
 	const struct replay_wait *wait = &run->graph->waits.items[event->item];
 	struct progress *progress = &run->progress[event->slot];
 	double out, wake;
 
-	if (wait->lock && !run->follow_locks)
+	if (wait->lock && !is_followed(run->followed, wait->lock))
 		return;
 	out = (double)wait->out_ns - shift_at(run, event->slot, wait->out_ns);
 	wake = (double)wait->wake_ns - shift_at(run, wait->waker, wait->wake_ns);
@@ -224,6 +242,7 @@ struct replay {
 	struct replay_graph graph;
 	struct replay_run run;
 	struct removal *removals; /* by slot */
+	struct locks locks;       /* of the cause that is taken out */
 	const struct replay_leaves *leaves;
 	double unchanged[2]; /* length without and with what is only inferred or not explained */
 };
@@ -243,6 +262,29 @@ static int add_span(struct removal *removal, uint64_t start_ns, uint64_t end_ns)
 	return 0;
 }
 
+static int add_lock(struct locks *locks, const struct replay_leaf *leaf)
+{
+	uint64_t key = hash_bytes(&leaf->lock, sizeof(leaf->lock)), *ns;
+	uint32_t at;
+
+	if (index_map_get(&locks->by_address, key, &at)) {
+		locks->items.items[at] += leaf->end_ns - leaf->start_ns;
+		return 0;
+	}
+	ns = array_add(&locks->items);
+	if (!ns)
+		return -ENOMEM;
+	*ns = leaf->end_ns - leaf->start_ns;
+	return index_map_put(&locks->by_address, key, locks->items.count - 1);
+}
+
+static void forget_locks(struct locks *locks)
+{
+	index_map_free(&locks->by_address);
+	array_free(&locks->items);
+	*locks = (struct locks){0};
+}
+
 /*
  * A launcher's time is taken out where it kept the GPU waiting, for the rest of it is hidden behind the GPU's
  * work anyhow. Of other threads all the time that they spend in this way counts: what a worker does while the
@@ -257,14 +299,18 @@ static int choose_spans(struct replay *replay, const struct cause *cause)
 
 	for (size_t i = 0; i < graph->slots.count; i++)
 		replay->removals[i].spans.count = 0;
+	forget_locks(&replay->locks);
+	replay->locks.least_ns = (uint64_t)(LOCK_SHARE * (double)cause->ns);
 	array_for_each (leaf, replay->leaves) {
 		uint32_t slot, holder;
 
 		if (rc || leaf->code != cause->code || leaf->role != cause->role ||
 		    leaf->thread == MODEL_NONE)
 			continue;
+		if (leaf->lock)
+			rc = add_lock(&replay->locks, leaf);
 		slot = graph->slot_of_thread[leaf->thread];
-		if (slot == MODEL_NONE)
+		if (rc || slot == MODEL_NONE)
 			continue;
 		if (graph->slots.items[slot].launcher)
 			rc = add_span(&replay->removals[slot], leaf->start_ns, leaf->end_ns);
@@ -386,8 +432,8 @@ static int replay_cause(struct replay *replay, struct cause *cause, const struct
 
 	if (rc)
 		return rc;
-	/* Where locks are not at issue, who would hold one when is anybody's guess. */
-	replay->run.follow_locks = cause->code == CAUSE_WAIT_LOCK;
+	/* Of other locks, who would hold one when is anybody's guess. */
+	replay->run.followed = &replay->locks;
 	loose = gain_of(replay, 1, true);
 	for (int i = 0; i < CAUSE_CURVE; i++) {
 		strict = gain_of(replay, fractions[i], false);
@@ -430,6 +476,7 @@ static void release(struct replay *replay)
 	for (size_t i = 0; replay->removals && i < replay->graph.slots.count; i++)
 		array_free(&replay->removals[i].spans);
 	free(replay->removals);
+	forget_locks(&replay->locks);
 	free(replay->run.progress);
 	free(replay->run.launched);
 	free(replay->run.starts);

@@ -18,6 +18,7 @@ struct replay_leaf {
 	uint32_t thread; /* index, MODEL_NONE: the device */
 	uint32_t holder; /* of the lock that was waited for, MODEL_NONE */
 	uint32_t op;     /* operation that ended the gap, MODEL_NONE */
+	uint64_t lock;   /* address of the lock that was waited for, 0 */
 	uint8_t code, role;
 };
 

@@ -148,7 +148,7 @@ static int add_waits(struct replay_graph *graph, uint32_t slot)
 		rc = add_wait(graph, slot, awaited_thread(graph, index, &wait, last),
 		              &(struct replay_wait){.out_ns = wait.first->out_ns,
 		                                    .wake_ns = last->wake_ns,
-		                                    .lock = offcpu_is_lock(last)});
+		                                    .lock = offcpu_is_lock(last) ? last->args[0] : 0});
 	}
 	return rc;
 }

@@ -33,7 +33,7 @@ struct replay_sync {
 struct replay_wait {
 	uint64_t out_ns, wake_ns;
 	uint32_t waker; /* slot */
-	bool lock;      /* for a lock that the waker let go */
+	uint64_t lock;  /* address of a lock that the waker let go, 0: of none */
 };
 
 /* An operation and the least distances to what it follows, in ns. */

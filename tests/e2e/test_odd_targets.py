@@ -183,6 +183,21 @@ def test_proc_is_hidden(ctx):
     assert len(waits) >= 5, f"{len(waits)} sleeps were recorded"
     for wait in waits:
         assert not any(stacks.frames(wait)), f"names of what cannot be looked into: {stacks.frames(wait)}"
+    done = ctx.run(ctx.whyidle, "report", ctx.path("session.whyidle"))
+    said = re.findall(r"functions of (\d+) processes have no names: /proc does not show them", done.out)
+    # The shell, its sleeps and ls, as far as they were there when their stacks were looked at; and who woke them.
+    assert done.status == 0 and len(said) == 1 and int(said[0]) >= 2, done
+    return f"{said[0]} processes"
+
+
+@limit(60)
+@needs("bpf")
+def test_proc_that_shows_everything(ctx):
+    """Processes that end while they are looked at are no hidden ones."""
+    done = ctx.record("sh", "-c", "for i in 1 2 3 4 5 6 7 8 9 10; do /bin/true; sleep 0.01; done", options=QUIET)
+    assert done.status == 0, done
+    done = ctx.run(ctx.whyidle, "report", ctx.path("session.whyidle"))
+    assert done.status == 0 and "/proc does not show" not in done.out, done
 
 
 def damaged(source, target, seed):

@@ -7,11 +7,11 @@
 
 FUZZ_SECONDS ?= 60
 FUZZ_READERS_SECONDS ?= 60
-FUZZ_READERS := fuzz_kineto fuzz_nsys fuzz_names fuzz_debug
+FUZZ_READERS := fuzz_kineto fuzz_nsys fuzz_names fuzz_debug fuzz_python
 FUZZ_KEPT := fuzz_kineto fuzz_nsys
 FUZZ_CORPUS := tests/fuzz/corpus
 FUZZ_CORPUS_LENGTH := 2048
-FUZZERS := fuzz_session fuzz_ring fuzz_nsys fuzz_kineto fuzz_json fuzz_names fuzz_debug
+FUZZERS := fuzz_session fuzz_ring fuzz_nsys fuzz_kineto fuzz_json fuzz_names fuzz_debug fuzz_python
 FUZZ_CFLAGS := $(USER_CFLAGS) -O1 -g -fno-omit-frame-pointer \
 	-fsanitize=address,undefined -fno-sanitize-recover=undefined
 FUZZ_OBJECTS := $(patsubst %.c,$(BUILD)/fuzz/%.o,$(wildcard userspace/base/*.c userspace/trace/*.c \
@@ -25,6 +25,9 @@ $(BUILD)/fuzz/%.o: %.c
 	$(Q)$(CLANG) $(FUZZ_CFLAGS) -fsanitize=fuzzer-no-link -c $< -o $@
 
 $(BUILD)/fuzz/userspace/model/wait.o: $(SYSCALL_TABLE)
+
+# With a memory of its own in the place of that of another process.
+$(BUILD)/fuzz/fuzz_python: $(BUILD)/fuzz/userspace/collect/python_code.o
 
 FUZZ_FIXTURE_USERS := $(patsubst %,$(BUILD)/fuzz/tests/fuzz/%_corpus.o,fuzz_names fuzz_debug)
 $(FUZZ_FIXTURE_USERS): FUZZ_CFLAGS += -DUNIT_FIXTURES='"$(FIXTURES)"'
@@ -42,6 +45,7 @@ SMOKE_RUNS := 20000
 
 FUZZ_LENGTH_fuzz_nsys := 4096
 FUZZ_LENGTH_fuzz_debug := 8192
+FUZZ_LENGTH_fuzz_python := 4096
 
 # libelf 0.188 leaks a little on damaged files.
 FUZZ_ENVIRONMENT = $(if $(filter fuzz_names,$*),ASAN_OPTIONS=detect_leaks=0)

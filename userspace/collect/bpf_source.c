@@ -628,6 +628,20 @@ static int write_notes(struct bpf_source *source, struct error *error)
 	return err;
 }
 
+static void note_hidden(struct bpf_source *source)
+{
+	uint32_t count = processes_code_hidden(&source->user_stacks.code);
+	char text[160];
+
+	if (!count)
+		return;
+	snprintf(text, sizeof(text),
+	         "functions of %" PRIu32 " process%s have no names: /proc does not show %s to the recorder "
+	         "(hidepid, or CAP_SYS_PTRACE is missing)",
+	         count, count == 1 ? "" : "es", count == 1 ? "it" : "them");
+	degraded(source, text);
+}
+
 int bpf_source_finish(struct bpf_source *source, struct error *error)
 {
 	int err, result;
@@ -648,6 +662,7 @@ int bpf_source_finish(struct bpf_source *source, struct error *error)
 		result = bpf_source_poll(source, error);
 	else
 		bpf_source_poll(source, NULL);
+	note_hidden(source);
 	err = write_notes(source, result < 0 ? NULL : error);
 	bpf_calls_detach(&source->calls, source->programs);
 	bpf_locks_free(&source->locks);

@@ -16,7 +16,7 @@ static const char *base_name(const char *path)
 }
 
 /* Only files that hold code are opened: opening any other may block, or change it. */
-static bool holds_code(const struct process_code *process, const struct mapping *wanted)
+static bool holds_code(struct process_code *process, const struct mapping *wanted)
 {
 	const struct mapping *mapping;
 
@@ -28,7 +28,7 @@ static bool holds_code(const struct process_code *process, const struct mapping 
 	return false;
 }
 
-static uint32_t find_name(struct processes_code *all, const struct process_code *process, uint64_t address,
+static uint32_t find_name(struct processes_code *all, struct process_code *process, uint64_t address,
                           struct session_writer *writer)
 {
 	const struct mapping *mapping = mapping_list_below(&process->mappings, address);

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <link.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,7 +63,7 @@ static void forget(struct process_code *process)
 	mapping_list_free(&process->mappings);
 	index_map_free(&process->data_names);
 	perf_map_free(&process->jit);
-	process->read = false;
+	process->read = process->closed = false;
 	process->read_ns = process->jit_read_ns = 0;
 }
 
@@ -93,6 +94,14 @@ void process_code_fork(struct processes_code *all, uint32_t parent, uint32_t chi
 	}
 }
 
+/* Whether /proc keeps a process that is there from us: fopen has just failed with `error`. */
+static bool is_hidden(uint32_t pid, int error)
+{
+	if (error == EACCES || error == EPERM)
+		return true;
+	return error == ENOENT && (!kill((pid_t)pid, 0) || errno == EPERM);
+}
+
 /* What is known is kept if the process has gone meanwhile. */
 static void read_mappings(struct process_code *process, uint64_t now_ns)
 {
@@ -103,8 +112,10 @@ static void read_mappings(struct process_code *process, uint64_t now_ns)
 	process->read_ns = now_ns;
 	snprintf(path, sizeof(path), "/proc/%" PRIu32 "/maps", process->pid);
 	maps = fopen(path, "re");
-	if (!maps)
+	if (!maps) {
+		process->hidden = process->hidden || is_hidden(process->pid, errno);
 		return;
+	}
 	if (!mapping_list_read(&list, maps) && list.count) {
 		if (!mapping_list_keeps_code(&list, &process->mappings))
 			begin_space(process);
@@ -124,6 +135,16 @@ void process_code_refresh(struct process_code *process, uint64_t now_ns)
 		read_mappings(process, now_ns);
 }
 
+uint32_t processes_code_hidden(const struct processes_code *all)
+{
+	struct process_code *const *process;
+	uint32_t count = 0;
+
+	array_for_each (process, &all->processes)
+		count += (*process)->hidden;
+	return count;
+}
+
 /* ---- files ---- */
 
 static bool is_file(int fd, const struct mapping *mapping, bool exact)
@@ -141,9 +162,23 @@ static int open_checked(const char *path, const struct mapping *mapping, bool ex
 
 	if (fd >= 0 && !is_file(fd, mapping, exact)) {
 		close(fd);
+		errno = EINVAL;
 		fd = -1;
 	}
 	return fd;
+}
+
+/* Whether the process keeps all files from us, not only one. */
+static bool is_closed(uint32_t pid)
+{
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%" PRIu32 "/root", pid);
+	fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd >= 0)
+		close(fd);
+	return fd < 0 && errno != ENOENT;
 }
 
 /* By the mapping itself, which needs more privilege; else by its path in the process's own view. */
@@ -194,7 +229,7 @@ static struct binary *open_vdso(void)
 	return binary_open_memory(image, header->e_shoff + (size_t)header->e_shnum * header->e_shentsize);
 }
 
-struct binary *process_code_binary(struct processes_code *all, const struct process_code *process,
+struct binary *process_code_binary(struct processes_code *all, struct process_code *process,
                                    const struct mapping *mapping)
 {
 	const uint64_t id[] = {mapping->device, mapping->inode};
@@ -212,9 +247,14 @@ struct binary *process_code_binary(struct processes_code *all, const struct proc
 	}
 	if (index_map_get(&all->file_by_id, key, &at))
 		return all->files.items[at].binary;
-	if (all->files.count >= MAX_FILES)
+	if (all->files.count >= MAX_FILES || process->closed)
 		return NULL;
 	fd = open_mapped(process->pid, mapping);
+	/* It may be open to us by way of another process. */
+	if (fd < 0 && (errno == EACCES || errno == EPERM) && is_closed(process->pid)) {
+		process->hidden = process->closed = true;
+		return NULL;
+	}
 	if (fd < 0 && errno == ENOENT)
 		return NULL; /* the process may have gone: another may still have it */
 	file = array_add(&all->files);

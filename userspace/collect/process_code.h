@@ -19,7 +19,9 @@
 
 struct process_code {
 	uint32_t pid;
-	bool read; /* `mappings` was read, perhaps from the parent */
+	bool hidden; /* /proc did not show us its mappings or files, now or before an exec */
+	bool closed; /* nor does it show its files now */
+	bool read;   /* `mappings` was read, perhaps from the parent */
 	/*
 	 * Tells what is at an address now from what was there before: an exec, another process with the same
 	 * id and a library in the place of another begin a new one. The process id or, from the second one
@@ -83,11 +85,14 @@ bool process_code_find(struct processes_code *all, struct process_code *process,
                        uint64_t now_ns, struct code_place *place);
 
 /* The binary of a mapping, opened if need be; NULL if it is no file or cannot be opened. */
-struct binary *process_code_binary(struct processes_code *all, const struct process_code *process,
+struct binary *process_code_binary(struct processes_code *all, struct process_code *process,
                                    const struct mapping *mapping);
 
 /* Name of generated code, NULL if not known. */
 const char *process_code_jit(struct process_code *process, uint64_t address, uint64_t now_ns);
+
+/* How many processes there were that /proc did not show: what they ran has no names. */
+uint32_t processes_code_hidden(const struct processes_code *all);
 
 void processes_code_free(struct processes_code *all);
 

@@ -74,6 +74,9 @@ static char *read_text(uint32_t pid, const struct python_code_layout *layout, ui
 		uint32_t character = 0;
 
 		memcpy(&character, raw + i * kind, kind);
+		/* No name of a file or function has one. */
+		if (!character)
+			return NULL;
 		if (!add_character(text, &length, character))
 			break;
 	}

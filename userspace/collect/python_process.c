@@ -30,7 +30,7 @@ static uint32_t name_version(const char *path)
 }
 
 /* Version of an interpreter: by a constant that it has since 3.11, else by the name of its file. */
-static uint32_t binary_version(const struct process_code *process, const struct mapping *mapping,
+static uint32_t binary_version(struct process_code *process, const struct mapping *mapping,
                                struct binary *binary, uint64_t bias)
 {
 	uint64_t address = binary_symbol(binary, "Py_Version"), version;

@@ -7,6 +7,8 @@ import shutil
 import signal
 import socket
 import subprocess
+import threading
+import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -234,3 +236,39 @@ def test_hostile_clients(ctx):
         assert daemon.process.wait(timeout=30) == 0
     finally:
         end_process(daemon.process)
+
+
+@limit(60)
+@needs("root", "bpf")
+def test_a_flood_of_scrapes(ctx):
+    """Costs no more than a part of the budget, and whoever asks besides gets an answer."""
+    daemon = Daemon(ctx)
+    answered, stop = [0] * 4, threading.Event()
+
+    def flood(i):
+        while not stop.is_set():
+            try:
+                daemon.get()
+                answered[i] += 1
+            except OSError:  # it is ended while it answers
+                assert stop.is_set()
+
+    threads = [threading.Thread(target=flood, args=(i,)) for i in range(len(answered))]
+    try:
+        for thread in threads:
+            thread.start()
+        time.sleep(3)  # what may come at once has come
+        begin, own, count = time.monotonic(), own_cpu_ns(daemon), sum(answered)
+        time.sleep(6)
+        assert "whyidle_budget_ratio" in daemon.get()
+        took = time.monotonic() - begin
+        used, rate = (own_cpu_ns(daemon) - own) / took / 1e9, (sum(answered) - count) / took
+        stop.set()
+        assert used <= 0.005, f"the daemon used {used * 100:.2f} % of a CPU for {rate:.0f} answers a second"
+        assert rate > 0 and not [step for step in daemon.events("budget_step") if step["to"].startswith("t0")]
+        return f"{rate:.1f} answers/s, own CPU {used * 100:.2f} %"
+    finally:
+        stop.set()
+        end_process(daemon.process)
+        for thread in threads:
+            thread.join()

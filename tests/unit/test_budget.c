@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "daemon/allowance.h"
 #include "daemon/budget.h"
 
 #define SECOND_NS 1000000000ULL
@@ -102,7 +103,6 @@ Test(budget, windows_too_dear_become_cheaper_a_level_at_a_time)
 	world.window_ns[BUDGET_CHEAP] = 100 * MS;
 	world_run(&world, 3600);
 	cr_assert_eq(world.budget.level, BUDGET_CHEAP);
-	cr_assert_eq(world.budget.steps_down, 2);
 	cr_assert_eq(budget_window_length(&world.budget), SECOND_NS / 4);
 	world_mark(&world);
 	world_run(&world, 7200);
@@ -138,6 +138,21 @@ Test(budget, a_storm_takes_the_program_at_the_switch_away_and_its_end_brings_it_
 	world.standing_ns = MS / 2;
 	world_run(&world, 600);
 	cr_assert_eq(world.budget.level, BUDGET_FULL);
+	cr_assert(world.budget.met);
+}
+
+Test(budget, where_the_program_at_the_switch_was_the_cost_the_counters_stay)
+{
+	struct world world;
+
+	world_init(&world, 5000, MS, 20 * MS);
+	world_run(&world, 60);
+	for (int second = 0; second < 50; second++) { /* less than it takes to try the program again */
+		world.standing_ns = world.budget.level < BUDGET_T0_REDUCED ? 300 * MS : MS;
+		world_run(&world, 1);
+		cr_assert_neq(world.budget.level, BUDGET_T0_SELDOM, "second %d: %s", second, world.why);
+	}
+	cr_assert_eq(world.budget.level, BUDGET_T0_REDUCED);
 	cr_assert(world.budget.met);
 }
 
@@ -236,4 +251,46 @@ Test(budget, shares_and_names)
 	cr_assert_str_eq(budget_level_name(BUDGET_FULL), "full");
 	cr_assert_str_eq(budget_level_name(BUDGET_T0_SELDOM), "t0_seldom");
 	cr_assert_str_eq(budget_part_name(BUDGET_PROBES), "probes");
+}
+
+/* ---- what others may ask for ---- */
+
+Test(allowance, a_burst_is_allowed_and_a_flood_gets_its_share)
+{
+	struct allowance allowance;
+	uint64_t now_ns = 5 * SECOND_NS, taken = 0, requests = 0;
+
+	allowance_init(&allowance, 0.001, now_ns);
+	for (; !allowance_wait_ns(&allowance, now_ns); requests++)
+		allowance_spend(&allowance, MS / 8);
+	cr_assert_eq(requests, 81, "10 ms of 125 us each and one that goes over: %lu", requests);
+	/* For an hour somebody asks as often as he is let. */
+	for (uint64_t end = now_ns + 3600 * SECOND_NS; now_ns < end;) {
+		uint64_t wait = allowance_wait_ns(&allowance, now_ns);
+
+		now_ns += wait ? wait : MS;
+		if (wait)
+			continue;
+		allowance_spend(&allowance, MS / 8);
+		taken += MS / 8;
+	}
+	cr_assert_float_eq((double)taken, 3600e6, 1e6);
+	/* After a pause there is a burst again, but no more than at the beginning. */
+	now_ns += 3600 * SECOND_NS;
+	for (requests = 0; !allowance_wait_ns(&allowance, now_ns); requests++)
+		allowance_spend(&allowance, MS / 8);
+	cr_assert_eq(requests, 81);
+}
+
+Test(allowance, another_share_and_none)
+{
+	struct allowance allowance;
+
+	allowance_init(&allowance, 0.5, 1);
+	cr_assert_eq(allowance_wait_ns(&allowance, 1), 0);
+	allowance_configure(&allowance, 0.001);
+	allowance_spend(&allowance, 11 * MS);
+	cr_assert_float_eq((double)allowance_wait_ns(&allowance, 1), 1e9, 10);
+	allowance_configure(&allowance, 0);
+	cr_assert_eq(allowance_wait_ns(&allowance, 1000 * SECOND_NS), UINT64_MAX);
 }

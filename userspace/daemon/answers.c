@@ -15,10 +15,34 @@
 
 #define MAX_DUMP_S 86400
 
+/*
+ * The text of the metrics, made once for all who ask until there are new figures: whoever asks often costs
+ * little. NULL if memory ran out.
+ */
+static const char *page(struct daemon *daemon, enum metrics_format format, size_t *length)
+{
+	if (!daemon->pages[format].text) {
+		watch_gauges(daemon, clock_ns(CLOCK_MONOTONIC));
+		daemon->pages[format].text =
+		    metrics_text(daemon->metrics, format, &daemon->pages[format].length);
+	}
+	*length = daemon->pages[format].length;
+	return daemon->pages[format].text;
+}
+
+void answers_renew(struct daemon *daemon)
+{
+	for (int format = 0; format < METRICS_FORMATS; format++) {
+		free(daemon->pages[format].text);
+		daemon->pages[format].text = NULL;
+	}
+}
+
 int answer_http(void *context, const char *path, const char *accept, struct http_answer *answer)
 {
 	struct daemon *daemon = context;
 	enum metrics_format format = metrics_accepted(accept);
+	const char *text;
 
 	if (!strcmp(path, "/healthz")) {
 		answer->body = strdup("ok\n");
@@ -27,8 +51,8 @@ int answer_http(void *context, const char *path, const char *accept, struct http
 	}
 	if (strcmp(path, "/metrics"))
 		return -ENOENT;
-	watch_gauges(daemon, clock_ns(CLOCK_MONOTONIC));
-	answer->body = metrics_text(daemon->metrics, format, &answer->length);
+	text = page(daemon, format, &answer->length);
+	answer->body = text ? strdup(text) : NULL;
 	answer->content_type = metrics_content_type(format);
 	return answer->body ? 0 : -ENOMEM;
 }
@@ -167,15 +191,10 @@ static json_t *make_kept(const struct daemon *daemon)
 /* The same as on the port, for where there is none. */
 static json_t *make_metrics(struct daemon *daemon)
 {
-	size_t length = 0;
-	json_t *answer;
-	char *text;
+	size_t length;
+	const char *text = page(daemon, METRICS_OPENMETRICS, &length);
 
-	watch_gauges(daemon, clock_ns(CLOCK_MONOTONIC));
-	text = metrics_text(daemon->metrics, METRICS_OPENMETRICS, &length);
-	answer = text ? json_pack("{ss}", "metrics", text) : refuse("out of memory");
-	free(text);
-	return answer;
+	return text ? json_pack("{ss}", "metrics", text) : refuse("out of memory");
 }
 
 static json_t *own_request(struct daemon *daemon, const char *request)

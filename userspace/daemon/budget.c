@@ -211,6 +211,7 @@ static void step(struct budget *budget, int by)
 	budget->level += by;
 	budget->changed_ns = budget->now_ns;
 	budget->over_ticks = budget->under_ticks = 0;
+	budget->stepped = true;
 	if (by > 0)
 		budget->steps_down++;
 	else
@@ -283,7 +284,8 @@ static void note_standing(struct budget *budget, uint64_t elapsed_ns)
 	double now = budget_share(budget->standing_ns, elapsed_ns);
 
 	budget->standing_ns = 0;
-	budget->standing += SMOOTH_STANDING * (now - budget->standing);
+	budget->standing += (budget->stepped ? 1 : SMOOTH_STANDING) * (now - budget->standing);
+	budget->stepped = false;
 	/* The newest tick counts too: a storm must not go on until the average has followed. */
 	if (now > STORM * share(budget))
 		budget->over_ticks += (OVER_TICKS + 1) / 2;

@@ -75,6 +75,7 @@ struct budget {
 	uint64_t last_length_ns;            /* and how long it was */
 	uint64_t standing_ns;               /* of the costs since the last tick */
 	unsigned over_ticks, under_ticks;   /* in a row: standing costs over and far below the budget */
+	bool stepped; /* the level has changed since: what was spent before says nothing */
 };
 
 void budget_init(struct budget *budget, uint64_t share_ppm, uint64_t interval_ns, uint64_t window_ns,

@@ -18,6 +18,8 @@
 
 #define TICK_NS        SECOND_NS
 #define SELDOM_TICK_NS (10 * SECOND_NS) /* where even the counters cost too much */
+#define HTTP_PART      5                /* the port may cost this part of the budget … */
+#define HTTP_LEAST     0.0002 /* … and this share of a CPU: whoever looks now and then is answered */
 
 void daemon_log(const struct daemon *daemon, enum daemon_log_level level, const char *event, json_t *facts,
                 const char *format, ...)
@@ -111,6 +113,7 @@ static void close_all(struct daemon *daemon)
 	control_close(daemon->control);
 	history_close(&daemon->history);
 	window_result_free(&daemon->last.result);
+	answers_renew(daemon);
 	metrics_free(daemon->metrics);
 	if (daemon->signals >= 0)
 		close(daemon->signals);
@@ -119,6 +122,22 @@ static void close_all(struct daemon *daemon)
 }
 
 /* ---- running ---- */
+
+static double http_share(const struct daemon *daemon)
+{
+	double share = (double)daemon->config.budget_ppm / BUDGET_PPM / HTTP_PART;
+
+	return share > HTTP_LEAST ? share : HTTP_LEAST;
+}
+
+/* Whoever asks more often than the port may cost waits: an answer must not cost the windows. */
+static void run_http(struct daemon *daemon)
+{
+	uint64_t before = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+
+	http_server_run(daemon->http);
+	allowance_spend(&daemon->http_share, clock_ns(CLOCK_THREAD_CPUTIME_ID) - before);
+}
 
 /*
  * A new configuration takes effect where nothing is lost by it: what was counted and recorded stays. Port,
@@ -139,7 +158,9 @@ static void reload(struct daemon *daemon)
 	        strcmp(config.control, daemon->config.control) ||
 	        strcmp(config.history, daemon->config.history);
 	daemon->config = config;
+	allowance_configure(&daemon->http_share, http_share(daemon));
 	budget_configure(&daemon->budget, config.budget_ppm, config.interval_ns, config.window_ns);
+	answers_renew(daemon);
 	daemon_log(daemon, DAEMON_INFO, "reloaded", NULL, "the configuration was loaded again%s",
 	           moved ? "; another port, socket or folder takes a restart" : "");
 }
@@ -162,15 +183,21 @@ static void tick(struct daemon *daemon, uint64_t now_ns)
 		return;
 	daemon->next_tick_ns = now_ns + (daemon->budget.level == BUDGET_T0_SELDOM ? SELDOM_TICK_NS : TICK_NS);
 	watch_tick(daemon, now_ns);
+	answers_renew(daemon);
 	if (daemon->control)
 		control_expire(daemon->control, now_ns);
 }
 
-static int time_left_ms(const struct daemon *daemon, uint64_t now_ns)
+/* `http_wait_ns`: how long the port is left alone, 0: not at all. */
+static int time_left_ms(const struct daemon *daemon, uint64_t now_ns, uint64_t http_wait_ns)
 {
 	int left = daemon->next_tick_ns > now_ns ? (int)((daemon->next_tick_ns - now_ns) / 1000000) + 1 : 0;
-	int http = daemon->http ? http_server_timeout(daemon->http) : -1;
+	int http = -1;
 
+	if (http_wait_ns)
+		http = http_wait_ns < SECOND_NS ? (int)(http_wait_ns / 1000000) + 1 : -1;
+	else if (daemon->http)
+		http = http_server_timeout(daemon->http);
 	return http >= 0 && http < left ? http : left;
 }
 
@@ -181,21 +208,22 @@ static void loop(struct daemon *daemon)
 
 	while (!daemon->stop) {
 		uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+		uint64_t http_wait_ns = allowance_wait_ns(&daemon->http_share, now_ns);
 
 		for (int i = 0; i < FDS; i++)
 			fds[i] = (struct pollfd){.fd = -1, .events = POLLIN};
 		fds[SIGNALS].fd = daemon->signals;
-		if (daemon->http)
+		if (daemon->http && !http_wait_ns)
 			fds[HTTP].fd = http_server_fd(daemon->http);
 		if (daemon->control)
 			fds[CONTROL].fd = control_fd(daemon->control);
 		if (daemon->window.pid)
 			fds[WINDOW].fd = daemon->window.pidfd;
-		poll(fds, FDS, time_left_ms(daemon, now_ns));
+		poll(fds, FDS, time_left_ms(daemon, now_ns, http_wait_ns));
 		now_ns = clock_ns(CLOCK_MONOTONIC);
 		handle_signals(daemon);
-		if (daemon->http)
-			http_server_run(daemon->http);
+		if (daemon->http && !http_wait_ns)
+			run_http(daemon);
 		if (fds[CONTROL].revents)
 			control_run(daemon->control, now_ns);
 		if (fds[WINDOW].revents)
@@ -222,6 +250,7 @@ int daemon_run(const struct daemon_options *options, struct error *error)
 
 		daemon->own_cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 		*metrics_at(daemon->metrics, FAMILY_COST, now_ns, "start") = daemon->own_cpu_ns / 1e9;
+		allowance_init(&daemon->http_share, http_share(daemon), now_ns);
 		budget_init(&daemon->budget, daemon->config.budget_ppm, daemon->config.interval_ns,
 		            daemon->config.window_ns, now_ns);
 		daemon->next_tick_ns = now_ns;

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "daemon/allowance.h"
 #include "daemon/budget.h"
 #include "daemon/config.h"
 #include "daemon/control.h"
@@ -41,15 +42,20 @@ struct daemon {
 	struct daemon_config config;
 
 	struct metrics *metrics;
+	struct {
+		char *text; /* NULL: not made since the figures were new */
+		size_t length;
+	} pages[METRICS_FORMATS]; /* the text of the metrics */
 	struct budget budget;
 	struct targets targets;
 	struct triggers triggers;
 	struct history history;
 
-	struct http_server *http;  /* NULL: no port */
-	struct control *control;   /* NULL: no socket */
-	struct counters *counters; /* NULL: not available */
-	struct bpf_source *source; /* NULL: no windows */
+	struct http_server *http;    /* NULL: no port */
+	struct allowance http_share; /* of CPU time for it */
+	struct control *control;     /* NULL: no socket */
+	struct counters *counters;   /* NULL: not available */
+	struct bpf_source *source;   /* NULL: no windows */
 	struct discover *discover;
 	int stats; /* keeps the kernel counting the time of BPF programs, -1: it does not */
 	int signals;
@@ -90,6 +96,7 @@ void windows_ended(struct daemon *daemon, uint64_t now_ns); /* its process has e
 void windows_stop(struct daemon *daemon);
 
 /* answers.c */
+void answers_renew(struct daemon *daemon); /* there are new figures */
 int answer_http(void *context, const char *path, const char *accept, struct http_answer *answer);
 void answer_control(void *context, const char *request, bool owner, struct control_answer *answer);
 

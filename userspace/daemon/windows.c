@@ -207,6 +207,7 @@ void windows_ended(struct daemon *daemon, uint64_t now_ns)
 	if (!err)
 		err = window_result_parse(&result, end.text, end.length, &error);
 	free(end.text);
+	answers_renew(daemon);
 	charge(daemon, &end, &result);
 	if (err) {
 		window_result_free(&result);

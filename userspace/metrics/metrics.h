@@ -39,6 +39,7 @@ struct metric_family {
 enum metrics_format {
 	METRICS_OPENMETRICS,
 	METRICS_TEXT,
+	METRICS_FORMATS
 };
 
 struct metrics;

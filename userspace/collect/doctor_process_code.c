@@ -72,8 +72,8 @@ struct stack_look {
 	char without[LIST_TEXT]; /* names of files that cannot be unwound */
 };
 
-static void look_at(struct processes_code *all, const struct process_code *process,
-                    const struct mapping *mapping, struct stack_look *look)
+static void look_at(struct processes_code *all, struct process_code *process, const struct mapping *mapping,
+                    struct stack_look *look)
 {
 	struct binary *binary = process_code_binary(all, process, mapping);
 	uint64_t size = mapping->end - mapping->start, step = size / ADDRESSES;
@@ -116,7 +116,7 @@ static bool is_largest(const struct process_code *process, const struct mapping 
 	return true;
 }
 
-static void check_stacks(struct processes_code *all, const struct process_code *process,
+static void check_stacks(struct processes_code *all, struct process_code *process,
                          struct doctor_report *report)
 {
 	uint64_t until = clock_ns(CLOCK_MONOTONIC) + LOOK_NS;

@@ -8,6 +8,7 @@ CLANG    ?= clang
 CC       := $(if $(filter default,$(origin CC)),gcc,$(CC))
 PREFIX   ?= /usr/local
 DOCUMENTS = $(PREFIX)/share/doc/whyidle
+UNITS     = $(PREFIX)/lib/systemd/system
 VERSION  := $(shell cat userspace/version 2>/dev/null || echo 0)
 
 Q        := $(if $(V),,@)
@@ -44,7 +45,8 @@ help:
 	@echo 'make test       every test that this machine can run'
 	@echo 'make            build $(BUILD)/whyidle'
 	@echo 'make deps       install the packages that are missing (Debian, Ubuntu)'
-	@echo 'make install    the program, manual page, completions, documents to $$(DESTDIR)$(PREFIX)'
+	@echo 'make install    the program, manual page, completions, documents, systemd unit to $$(DESTDIR)$(PREFIX)'
+	@echo 'make uninstall  takes them away again'
 	@echo 'make proof      planted stalls against the reports: docs/proof.md (root, a quarter of an hour)'
 	@echo 'make lint       style and static checks, as far as their tools are installed'
 	@echo 'make clean      remove $(BUILD)'
@@ -68,8 +70,18 @@ install: all
 	$(Q)install -m 644 $(wildcard docs/*.md docs/*.json docs/*.png) $(DESTDIR)$(DOCUMENTS)/docs
 	$(Q)install -d $(DESTDIR)$(DOCUMENTS)/docs/production
 	$(Q)install -m 644 $(wildcard docs/production/*) $(DESTDIR)$(DOCUMENTS)/docs/production
+	$(Q)install -d $(DESTDIR)$(UNITS)
+	$(Q)sed 's|/usr/local/bin/|$(PREFIX)/bin/|' docs/production/whyidle.service >$(DESTDIR)$(UNITS)/whyidle.service
+	$(Q)chmod 644 $(DESTDIR)$(UNITS)/whyidle.service
+
+# The unit is stopped and disabled by whoever enabled it; history and configuration stay.
+uninstall:
+	$(Q)rm -f $(DESTDIR)$(PREFIX)/bin/whyidle $(DESTDIR)$(PREFIX)/share/man/man1/whyidle.1 \
+		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/whyidle \
+		$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_whyidle $(DESTDIR)$(UNITS)/whyidle.service
+	$(Q)rm -rf $(DESTDIR)$(DOCUMENTS)
 
 clean:
 	$(Q)rm -rf $(BUILD)
 
-.PHONY: all help deps install clean
+.PHONY: all help deps install uninstall clean

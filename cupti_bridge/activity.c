@@ -425,15 +425,13 @@ static void describe_failure(struct bridge *bridge, cupti_abi_result error, cons
 	         *holder ? ", held by " : "", holder, remedy(error));
 }
 
-bool activity_start(struct bridge *bridge, cupti_abi_result *error, char *text, size_t size)
+/* What follows the subscription, if there is one: *error. */
+static bool start_recording(struct bridge *bridge, cupti_abi_result *error, const char *holder, char *text,
+                            size_t size)
 {
 	struct cupti_functions *call = &bridge->cupti.call;
-	char holder[CUPTI_ABI_SUBSCRIBER_NAME_SIZE + 1] = "";
 
 	text[0] = '\0';
-	*error = bridge->cupti.error;
-	if (*error == CUPTI_ABI_SUCCESS)
-		*error = subscribe(bridge, holder, CUPTI_ABI_SUBSCRIBER_NAME_SIZE);
 	if (*error == CUPTI_ABI_SUCCESS) {
 		__atomic_store_n(&active, bridge, __ATOMIC_SEQ_CST);
 		*error = call->cuptiActivityRegisterCallbacks(buffer_requested, buffer_completed);
@@ -453,6 +451,30 @@ bool activity_start(struct bridge *bridge, cupti_abi_result *error, char *text, 
 	if (bridge->link.flush_period_ms && !activity_needs_flush(bridge))
 		call->cuptiActivityFlushPeriod(bridge->link.flush_period_ms);
 	return true;
+}
+
+bool activity_start(struct bridge *bridge, cupti_abi_result *error, char *text, size_t size)
+{
+	char holder[CUPTI_ABI_SUBSCRIBER_NAME_SIZE + 1] = "";
+
+	*error = bridge->cupti.error;
+	if (*error == CUPTI_ABI_SUCCESS)
+		*error = subscribe(bridge, holder, CUPTI_ABI_SUBSCRIBER_NAME_SIZE);
+	return start_recording(bridge, error, holder, text, size);
+}
+
+bool activity_start_again(struct bridge *bridge, cupti_abi_result *error, char *text, size_t size)
+{
+	char holder[CUPTI_ABI_SUBSCRIBER_NAME_SIZE + 1] = "";
+
+	*error = bridge->cupti.call.cuptiGetVersion(&bridge->cupti.version); /* fails under a debugger */
+	if (*error == CUPTI_ABI_SUCCESS)
+		*error = subscribe(bridge, holder, CUPTI_ABI_SUBSCRIBER_NAME_SIZE);
+	if (*error != CUPTI_ABI_SUCCESS)
+		return false;
+	bridge->cupti.error = CUPTI_ABI_SUCCESS;
+	activity_prepare(bridge);
+	return start_recording(bridge, error, holder, text, size);
 }
 
 /*

@@ -35,6 +35,12 @@ void activity_prepare(struct bridge *bridge);
  */
 bool activity_start(struct bridge *bridge, cupti_abi_result *error, char *text, size_t size);
 
+/*
+ * The same once more, after another tool had CUPTI: nothing of CUPTI's is touched unless that has let go of
+ * it. False: it has not, or *error says what else is wrong.
+ */
+bool activity_start_again(struct bridge *bridge, cupti_abi_result *error, char *text, size_t size);
+
 /* True if the bridge has to ask for finished buffers itself (activity_flush) every flush_period_ms. */
 bool activity_needs_flush(const struct bridge *bridge);
 

@@ -27,6 +27,8 @@
 #include "cupti_bridge/lifecycle.h"
 #include "cupti_bridge/worker.h"
 
+#define TAKEN_PERIOD_MS 500 /* between attempts while another tool has CUPTI */
+
 #define VISIBLE __attribute__((visibility("default")))
 
 #ifndef F_ADD_SEALS
@@ -205,10 +207,20 @@ VISIBLE void whyidle_attach_link(struct attach_control *control)
 
 /* ---- work ---- */
 
+/* Another tool may let go of CUPTI while we are here. */
+static bool wait_for_cupti(struct bridge *bridge)
+{
+	while (bridge_cupti_is_taken(bridge->start_error) && !worker_is_asked(TAKEN_PERIOD_MS)) {
+		if (bridge_is_wanted(bridge) && lifecycle_start_cupti_again())
+			return true;
+	}
+	return false;
+}
+
 static void run_cupti(struct bridge *bridge)
 {
 	uint64_t cpu_ns = clock_thread_cpu_ns();
-	bool started = lifecycle_start_cupti();
+	bool started = lifecycle_start_cupti() || wait_for_cupti(bridge);
 
 	ring_writer_add_cost(&bridge->ring, clock_thread_cpu_ns() - cpu_ns);
 	if (!started)

@@ -60,6 +60,12 @@ static void finish_record(struct ring_record *record, uint16_t type, size_t fixe
 	record->pad = 0;
 }
 
+bool bridge_cupti_is_taken(cupti_abi_result error)
+{
+	return error == CUPTI_ABI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED ||
+	       error == CUPTI_ABI_ERROR_OLD_PROFILER_API_INITIALIZED;
+}
+
 void bridge_set_phase(struct bridge *bridge, enum ring_phase phase, cupti_abi_result error, const char *text)
 {
 	union {
@@ -76,8 +82,10 @@ void bridge_set_phase(struct bridge *bridge, enum ring_phase phase, cupti_abi_re
 	};
 	finish_record(&record.status.record, RING_STATUS, sizeof(record.status), text, length);
 	bridge->phase = phase;
-	ring_writer_put_state(&bridge->ring, &record.status.record,
-	                      phase == RING_PHASE_STOPPED || phase == RING_PHASE_FAILED);
+	ring_writer_put_state(
+	    &bridge->ring, &record.status.record,
+	    phase == RING_PHASE_STOPPED ||
+	        (phase == RING_PHASE_FAILED && !(bridge->late && bridge_cupti_is_taken(error))));
 	ring_writer_set_phase(&bridge->ring, phase);
 }
 

@@ -29,6 +29,7 @@ struct bridge {
 	uint32_t exiting;              /* 1: the process is (atomic) */
 	bool late;                     /* put into a running process: it has to be able to leave again */
 	enum ring_phase phase;
+	cupti_abi_result start_error; /* of the last attempt to start CUPTI, 0 none */
 	struct collector_link link;
 	struct ring_writer ring;
 	struct name_table *names;
@@ -51,7 +52,11 @@ bool bridge_is_owner(const struct bridge *bridge);
  */
 bool bridge_is_wanted(struct bridge *bridge);
 
-/* Writes a RING_STATUS record and publishes the phase. `error` is a CUPTI result, 0 none. */
+/* True if the error means that another tool has CUPTI, which may let go of it again. */
+bool bridge_cupti_is_taken(cupti_abi_result error);
+
+/* Writes a RING_STATUS record and publishes the phase. The last one, unless CUPTI may be had later
+ * (bridge.late). `error` is a CUPTI result, 0 none. */
 void bridge_set_phase(struct bridge *bridge, enum ring_phase phase, cupti_abi_result error, const char *text);
 
 /* Writes the RING_HELLO record. */

@@ -105,8 +105,19 @@ bool lifecycle_start_cupti(void)
 		bridge_say_hello(&bridge);
 	}
 	dlerror(); /* what was looked for in vain is no concern of the target */
+	bridge.start_error = error;
 	bridge_set_phase(&bridge, started ? RING_PHASE_RUNNING : RING_PHASE_FAILED, error, text);
 	return started;
+}
+
+bool lifecycle_start_cupti_again(void)
+{
+	char text[512] = "";
+
+	if (!activity_start_again(&bridge, &bridge.start_error, text, sizeof(text)))
+		return false;
+	bridge_set_phase(&bridge, RING_PHASE_RUNNING, 0, text);
+	return true;
 }
 
 void lifecycle_disconnect(void)

@@ -20,6 +20,9 @@ bool lifecycle_connect(void);
 /* Starts CUPTI and publishes the phase. True if records flow; a worker is then to be started or run. */
 bool lifecycle_start_cupti(void);
 
+/* Tries once more after another tool had CUPTI (bridge.start_error). Says nothing while that has it still. */
+bool lifecycle_start_cupti_again(void);
+
 /*
  * Gives back the ring, the names and the buffers. Only after CUPTI has stopped; where a callback is still
  * running after some seconds its memory stays.

@@ -27,11 +27,9 @@ static struct timespec deadline_after(uint64_t ns)
 	return at;
 }
 
-/* Waits until the last flush is wanted (true) or a period is over (false). */
-static bool wait_period(struct bridge *bridge)
+/* Waits until the last flush is wanted (true) or a period, unless that is 0, is over (false). */
+static bool wait_for(uint64_t period_ms)
 {
-	bool idle = __atomic_load_n(&bridge->muted, __ATOMIC_RELAXED) || !activity_needs_flush(bridge);
-	uint64_t period_ms = idle ? 0 : bridge->link.flush_period_ms;
 	struct timespec deadline = deadline_after(period_ms * 1000000u);
 	bool wanted;
 	int result = 0;
@@ -43,6 +41,18 @@ static bool wait_period(struct bridge *bridge)
 	wanted = finish_wanted;
 	pthread_mutex_unlock(&lock);
 	return wanted;
+}
+
+static bool wait_period(struct bridge *bridge)
+{
+	bool idle = __atomic_load_n(&bridge->muted, __ATOMIC_RELAXED) || !activity_needs_flush(bridge);
+
+	return wait_for(idle ? 0 : bridge->link.flush_period_ms);
+}
+
+bool worker_is_asked(uint64_t milliseconds)
+{
+	return wait_for(milliseconds);
 }
 
 static void *work(void *argument)

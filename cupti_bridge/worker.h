@@ -23,6 +23,9 @@ void worker_serve(struct bridge *bridge);
 /* Asks for the last flush without waiting for it. */
 void worker_ask(void);
 
+/* Waits for that for some time. True if it was asked for. */
+bool worker_is_asked(uint64_t milliseconds);
+
 /* Has the worker make the last flush. False if that did not end within a few seconds, or there is no worker.
  */
 bool worker_finish(void);

@@ -155,6 +155,55 @@ def test_another_program_in_the_same_process(ctx):
     end_process(first)
 
 
+# Launches kernels of 2 ms with a pause of 6 ms after each, and holds CUPTI until a line comes.
+HOLDER = """
+import ctypes, select, sys, time
+cuda, cupti = ctypes.CDLL(sys.argv[1]), ctypes.CDLL(sys.argv[2])
+context, holder = ctypes.c_void_p(), ctypes.c_void_p()
+assert cuda.cuInit(0) == 0 and cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0 and cuda.cuCtxSetCurrent(context) == 0
+cuda.simKernelCreate.restype = ctypes.c_void_p
+kernel = ctypes.c_void_p(cuda.simKernelCreate(b"kernel", ctypes.c_uint64(2000000)))
+assert cupti.cuptiSubscribe(ctypes.byref(holder), None, None) == 0
+print("ready", flush=True)
+while True:
+    assert cuda.cuLaunchKernel(kernel, 1, 1, 1, 32, 1, 1, 0, None, None, None) == 0 and cuda.cuCtxSynchronize() == 0
+    if select.select([sys.stdin], [], [], 0.006)[0]:
+        if sys.stdin.readline() != "let go\\n":
+            break
+        assert cupti.cuptiUnsubscribe(holder) == 0
+"""
+
+
+@needs("bpf")
+def test_another_tool_lets_go_of_cupti(ctx):
+    """Inferred while it has CUPTI, measured from then on, in one timeline; and the report says so."""
+    target = ctx.start("python3", "-c", HOLDER, ctx.build / "sim/lib/libcuda.so.1", ctx.build / "sim/lib/libcupti.so.13",
+                       stdin=subprocess.PIPE, text=True)
+    assert target.stdout.readline() == "ready\n"
+    recording = ctx.start(ctx.whyidle, "record", "--no-report", "-o", ctx.path("session.whyidle"), "-p", target.pid, "--inject",
+                          text=True)
+    dumped = lambda word: ctx.run(ctx.whyidle, "dump", ctx.path("session.whyidle")).out.count(f"\n{word} ")
+    wait_until(lambda: os.path.exists(ctx.path("session.whyidle")) and dumped("call") > 60, "its probed calls", 40)
+    assert not dumped("gpu_op")
+    target.stdin.write("let go\n")
+    target.stdin.flush()
+    wait_until(lambda: dumped("gpu_op") > 30, "operations of CUPTI", 40)
+    recording.send_signal(signal.SIGINT)
+    _, err = recording.communicate(timeout=50)
+    assert recording.returncode == 0 and "CUPTI was let go of" in err, err
+    report = ctx.report()
+    gpu, = report["gpus"]
+    inferred, measured = (ctx.run(ctx.whyidle, "dump", ctx.path("session.whyidle")).out.count(text)
+                          for text in (" source=2 ", "\ngpu_op "))
+    assert any("inferred before" in line for line in report["degraded"]), report["degraded"]
+    # Both parts are there, each with its own operations: more than CUPTI's, and none twice.
+    assert measured < gpu["op_count"] <= measured + inferred / 2 + 1, (gpu["op_count"], measured, inferred)
+    share = gpu["idle_ns"] / (gpu["busy_ns"] + gpu["idle_ns"])
+    assert 0.6 < share < 0.9, f"idle {share:.1%} of a program that leaves the GPU idle for 6 ms of 8"
+    target.communicate("end\n", timeout=20)
+    return f"{gpu['op_count']} operations, {measured} of them by CUPTI; idle {share:.1%}"
+
+
 @needs("bpf")
 def test_inject_refused_or_without_cupti(ctx):
     """The calls are probed instead, and the report says why."""

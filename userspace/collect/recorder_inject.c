@@ -9,7 +9,7 @@
 #include "collect/recorder_parts.h"
 
 /* What discovered.user points to. */
-static char attaching, attached, refused;
+static char attaching, attached, refused, taken; /* taken: attached, but CUPTI is not to be had */
 
 static void probe_instead(struct recorder *recorder, uint32_t pid)
 {
@@ -68,7 +68,7 @@ bool recorder_inject_add(struct recorder *recorder, struct discovered *process)
 	const struct process_identity identity = {process->pid, process->start_ticks, process->image};
 	struct error error = {0};
 
-	if (!recorder->injections || process->user == &refused)
+	if (!recorder->injections || process->user == &refused || process->user == &taken)
 		return false;
 	/* Where CUDA has not been started CUPTI cannot be either: it is found again once it has. */
 	if (process->user || !process->started)
@@ -77,6 +77,21 @@ bool recorder_inject_add(struct recorder *recorder, struct discovered *process)
 	if (injections_add(recorder->injections, &identity, &error))
 		on_refused(recorder, process->pid, INJECT_FAILED_REASON, error.text);
 	return true;
+}
+
+/* The server has said why it failed. The bridge goes on trying, where another tool has CUPTI. */
+static void follow_bridge(struct recorder *recorder, struct discovered *process, enum bridge_state state)
+{
+	if (process->user == &attached && state == BRIDGE_FAILED) {
+		probe_instead(recorder, process->pid);
+		process->user = &taken;
+	} else if (process->user == &taken && state == BRIDGE_RUNNING) {
+		process->user = &attached;
+		recorder_degrade(recorder,
+		                 "process %u (%s): CUPTI was let go of by the other tool: its GPU times are "
+		                 "measured from then on, and inferred before",
+		                 process->pid, process->comm);
+	}
 }
 
 void recorder_inject_poll(struct recorder *recorder)
@@ -89,12 +104,9 @@ void recorder_inject_poll(struct recorder *recorder)
 	err = injections_poll(recorder->injections, recorder->writer, &error);
 	recorder_note_error(recorder, err, &error);
 	for (size_t i = 0; i < discover_count(recorder->discover); i++) {
-		const struct discovered *process = discover_at(recorder->discover, i);
+		struct discovered *process = discover_at(recorder->discover, i);
 
-		/* The server has said why. */
-		if (process->user == &attached &&
-		    bridge_server_state(recorder->server, process->pid, NULL) == BRIDGE_FAILED)
-			probe_instead(recorder, process->pid);
+		follow_bridge(recorder, process, bridge_server_state(recorder->server, process->pid, NULL));
 	}
 }
 

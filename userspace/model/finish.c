@@ -237,12 +237,17 @@ static const struct call_site *find_site(const struct model *model, const struct
 static int keep_outer_calls(struct model *model, uint32_t index, struct call_sites *sites)
 {
 	struct thread *thread = &model->threads.items[index];
+	uint64_t measured = model->processes.items[thread->process].cupti_from_ns;
 	size_t kept = 0;
 
 	array_sort(&thread->calls, compare_call);
 	for (size_t i = 0; i < thread->calls.count; i++) {
 		struct call call = thread->calls.items[i];
 		struct call *outer = kept ? &thread->calls.items[kept - 1] : NULL;
+
+		/* CUPTI has the same ones from there on. */
+		if (call.probed && measured && call.enter_ns >= measured)
+			continue;
 
 		if (outer && call.enter_ns < outer->exit_ns) {
 			if (call.exit_ns > outer->exit_ns)

@@ -9,6 +9,8 @@
  * process or the recording ends. So the GPU is idle in the result where that is certain of these processes:
  * after such a return and before the next submission. It may have been idle for longer; where the same work
  * is known to take less time, operations end earlier (infer_length.c), and that idle time is an estimate.
+ *
+ * Where another tool had CUPTI first and let go of it later, only what came before is inferred.
  */
 #include "model/infer.h"
 
@@ -77,8 +79,10 @@ static int compare_moment(const void *a, const void *b)
 	return (x->time_ns > y->time_ns) - (x->time_ns < y->time_ns);
 }
 
-static bool counts(const struct call *call)
+static bool counts(const struct process *process, const struct call *call)
 {
+	if (process->cupti_from_ns && call->enter_ns >= process->cupti_from_ns)
+		return false;
 	return call->probed &&
 	       (cuda_class_submits(call->class) || call->class == CUDA_SYNC || call->class == CUDA_EVENT);
 }
@@ -96,7 +100,7 @@ static int list_moments(struct inference *run)
 			struct moment *moment;
 
 			/* A synchronisation without a known end shows nothing. */
-			if (!counts(call) || (call->class == CUDA_SYNC && !call->exit_known))
+			if (!counts(process, call) || (call->class == CUDA_SYNC && !call->exit_known))
 				continue;
 			moment = array_add(&run->moments);
 			if (!moment)
@@ -414,6 +418,7 @@ static int put_ops(struct inference *run, struct inferred_whole *whole)
 	struct model *model = run->model;
 	const struct process *process = &model->processes.items[run->process];
 	uint64_t horizon = earlier(process->end_ns, model->end_ns ? model->end_ns : UINT64_MAX);
+	uint64_t measured = process->cupti_from_ns ? process->cupti_from_ns : UINT64_MAX;
 	struct device *device = device_for(model);
 	struct gpu_op *op, *put;
 	int rc;
@@ -423,6 +428,9 @@ static int put_ops(struct inference *run, struct inferred_whole *whole)
 	array_for_each (op, &run->work.ops) {
 		if (op->end_ns == UINT64_MAX)
 			op->end_ns = later(op->start_ns, horizon);
+		/* From there on CUPTI tells, also of what still runs then but is not known to. */
+		op->start_ns = earlier(op->start_ns, measured);
+		op->end_ns = earlier(op->end_ns, measured);
 	}
 	add_name(whole, model, process);
 	rc = add_spans(&whole->certain, run);
@@ -480,7 +488,8 @@ int model_infer(struct model *model)
 		struct inference run = {.model = model, .process = i};
 
 		rc = list_moments(&run);
-		if (!rc && run.moments.count && !has_operations(model, i)) {
+		if (!rc && run.moments.count &&
+		    (model->processes.items[i].cupti_from_ns || !has_operations(model, i))) {
 			rc = follow(&run);
 			if (!rc && run.work.ops.count)
 				rc = put_ops(&run, &whole);

@@ -143,6 +143,10 @@ struct process {
 	uint32_t container, pod; /* string ids: id, uid of a Kubernetes pod; 0 in none or not known */
 	uint32_t namespace_pid;  /* in its innermost pid namespace, 0: not known, or in no other */
 	uint64_t start_ns, end_ns;
+	/* Another tool had CUPTI at first, and let go of it then: operations are recorded from here on only.
+	 * 0: no such thing. */
+	uint64_t cupti_from_ns;
+	bool cupti_failed;         /* it did not start at first */
 	bool forked;               /* made by fork within the recording and not (yet) replaced by exec */
 	bool born;                 /* a record told of it and of its parent */
 	bool parent_lost;          /* that record must have been lost: it may be anybody's child */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Turns the records of a session file into a model. */
+#include "cupti_bridge/ring.h"
 #include "model/model.h"
 
 #include <errno.h>
@@ -661,10 +662,19 @@ static int load_loss(struct loader *loader, const struct record_loss *record)
 static int load_bridge(struct loader *loader, const struct record_bridge *record)
 {
 	struct model *model = loader->model;
+	uint32_t index = model_get_process(model, record->pid);
+	struct process *process;
 
+	if (index == MODEL_NONE)
+		return -ENOMEM;
+	process = &model->processes.items[index];
 	if (record->clock_error_ns > model->clock_error_ns)
 		model->clock_error_ns = record->clock_error_ns;
 	model->simulated |= record->simulated != 0;
+	if (record->phase == RING_PHASE_FAILED)
+		process->cupti_failed = true;
+	else if (record->phase == RING_PHASE_RUNNING && process->cupti_failed && !process->cupti_from_ns)
+		process->cupti_from_ns = record->time_ns;
 	return 0;
 }
 

@@ -268,6 +268,8 @@ def test_garbage_collection_at_different_times(ctx):
     truth = [json.loads((folder / f"rank-{rank}.json").read_text()) for rank in range(2)]
     collected = [sum(end - start - delay for start, end, delay in rank["stalls"]) for rank in truth]
     causes = {c["rank"]: c["wait_ns"] for c in ranks["causes"] if c["code"] == "host.gc"}
+    if any(sum(delay for _, _, delay in rank["stalls"]) > own / 2 for rank, own in zip(truth, collected, strict=True)):
+        raise Skip("other load was part of it")
     for rank in range(2):
         assert abs(causes.get(rank, 0) - collected[rank]) <= 0.2 * collected[rank], (causes, collected)
     finding, = [finding for finding in ranks["findings"] if finding["kind"] == "gc"]

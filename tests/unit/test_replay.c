@@ -190,6 +190,33 @@ Test(replay, who_wakes_for_nothing_is_not_waited_for)
 	assert_gain(cause_of(CAUSE_HOST_USER_CODE, ROLE_THREAD), (STEPS - 1) * (6770 * US + 210 * US));
 }
 
+/*
+ * Main waits for the network, but once for a peer on the same machine that had an answer from the network
+ * itself. Whether that answers main, or came by itself, is not recorded: the gain is all of it or what came
+ * after.
+ */
+Test(replay, what_a_peer_had_from_the_network_may_be_an_answer)
+{
+	const struct cause *cause;
+
+	for (uint64_t i = 0, t = 0; i < STEPS; i++, t += 10 * MS) {
+		timeline_kernel(&line, main_thread, t, t + 10 * US, t + 1 * MS);
+		timeline_blocked(&line, worker, t + 100 * US, t + 8 * MS, t + 8 * MS, "sk_wait_data",
+		                 MODEL_NONE, "sock_def_readable<net_rx_action");
+		if (i == STEPS / 2)
+			timeline_pipe(&line, main_thread, t + 1 * MS, t + 8100 * US, t + 8100 * US, worker);
+		else
+			timeline_blocked(&line, main_thread, t + 1 * MS, t + 9 * MS, t + 9 * MS,
+			                 "sk_wait_data", MODEL_NONE, "sock_def_readable<net_rx_action");
+	}
+	timeline_analyse(&line);
+	cause = cause_of(CAUSE_WAIT_NETWORK, ROLE_LAUNCHER);
+	cr_assert(cause->replayed);
+	cr_assert_lt(cause->gain_low_ns, cause->ns * 6 / 10, "low %lu of %lu", cause->gain_low_ns, cause->ns);
+	cr_assert_gt(cause->gain_high_ns, cause->ns * 95 / 100, "high %lu of %lu", cause->gain_high_ns,
+	             cause->ns);
+}
+
 /* Each step the lock goes through three hands, 2 ms each, before the launcher has it. */
 Test(replay, a_lock_that_is_handed_on_is_gained_whole)
 {

@@ -125,6 +125,15 @@ static void run_wait(struct replay_run *run, const struct replay_event *event)
 	progress->until_ns = later(progress->until_ns, wait->wake_ns);
 }
 
+/* Strictly it heard when it did; loosely it was an answer to what was launched last. */
+static void run_heard(struct replay_run *run, const struct replay_event *event)
+{
+	double ahead = shift_at(run, event->slot, event->time_ns);
+
+	if (!run->keep_residual)
+		run->progress[event->slot].shift_ns = fmax(ahead, run->recent_shift_ns);
+}
+
 static void run_op(struct replay_run *run, uint32_t index)
 {
 	const struct replay_op *op = &run->graph->ops.items[index];
@@ -166,6 +175,9 @@ static void run_graph(struct replay_run *run)
 			break;
 		case REPLAY_WAIT:
 			run_wait(run, event);
+			break;
+		case REPLAY_HEARD:
+			run_heard(run, event);
 			break;
 		default:
 			run_op(run, event->item);

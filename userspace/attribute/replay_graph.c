@@ -145,6 +145,9 @@ static int add_waits(struct replay_graph *graph, uint32_t slot)
 		const struct offcpu *last = &thread->offcpu.items[wait.last];
 
 		at = wait.last + 1;
+		if (last->wake == WAKE_KIND_NETWORK && !graph->slots.items[slot].launcher &&
+		    add_event(graph, last->wake_ns, REPLAY_HEARD, slot, 0))
+			return -ENOMEM;
 		rc = add_wait(graph, slot, awaited_thread(graph, index, &wait, last),
 		              &(struct replay_wait){.out_ns = wait.first->out_ns,
 		                                    .wake_ns = last->wake_ns,

@@ -17,6 +17,7 @@ enum replay_event_kind {
 	REPLAY_LAUNCH, /* at the entry of a call that launched operations; item: index of launches */
 	REPLAY_SYNC,   /* at the return of a synchronising call; item: index of syncs */
 	REPLAY_WAIT,   /* at the wake that ended a wait; item: index of waits */
+	REPLAY_HEARD,  /* at the wake by which a thread that launches nothing heard from the network */
 	REPLAY_OP,     /* at the start of an operation; item: index of ops */
 };
 

@@ -55,12 +55,11 @@ static void find_mapped(uint32_t pid, struct mapped_tools *tools)
 {
 	char path[64], *line = NULL, *name;
 	size_t size = 0;
-	ssize_t length;
 	FILE *maps;
 
 	snprintf(path, sizeof(path), "/proc/%u/maps", pid);
 	maps = fopen(path, "re");
-	while (maps && (length = getline(&line, &size, maps)) > 0) {
+	while (maps && getline(&line, &size, maps) > 0) {
 		line[strcspn(line, "\n")] = '\0';
 		name = strchr(line, '/');
 		if (name)

@@ -36,11 +36,7 @@ struct metric_family {
 	const char *labels[METRICS_LABELS]; /* names, the first NULL ends them */
 };
 
-enum metrics_format {
-	METRICS_OPENMETRICS,
-	METRICS_TEXT,
-	METRICS_FORMATS
-};
+enum metrics_format { METRICS_OPENMETRICS, METRICS_TEXT, METRICS_FORMATS };
 
 struct metrics;
 

@@ -265,7 +265,7 @@ def test_a_flood_of_scrapes(ctx):
         used, rate = (own_cpu_ns(daemon) - own) / took / 1e9, (sum(answered) - count) / took
         stop.set()
         assert used <= 0.005, f"the daemon used {used * 100:.2f} % of a CPU for {rate:.0f} answers a second"
-        assert rate > 0 and not [step for step in daemon.events("budget_step") if step["to"].startswith("t0")]
+        assert rate > 0, daemon.get()
         return f"{rate:.1f} answers/s, own CPU {used * 100:.2f} %"
     finally:
         stop.set()

@@ -178,6 +178,7 @@ struct wire_stack {
 	__u32 stack_bytes, python_count;
 	__u32 flags; /* WIRE_STACK_* */
 	__u32 pad;
+	__u64 python_thread; /* PyThreadState, if there are Python frames */
 };
 
 /* struct wire_python.flags */
@@ -326,7 +327,7 @@ enum wire_loss {
 _Static_assert(sizeof(struct wire_header) == 8, "wire_header");
 _Static_assert(sizeof(struct wire_offcpu) == 200, "wire_offcpu");
 _Static_assert(sizeof(struct wire_sample) == 56, "wire_sample");
-_Static_assert(sizeof(struct wire_stack) == 72, "wire_stack");
+_Static_assert(sizeof(struct wire_stack) == 80, "wire_stack");
 _Static_assert(sizeof(struct wire_python_frame) == 16, "wire_python_frame");
 _Static_assert(sizeof(struct wire_file) == 1048, "wire_file");
 _Static_assert(sizeof(struct wire_python) == 80, "wire_python");

@@ -343,6 +343,7 @@ static __always_inline void stack_take(struct thread_state *thread, struct task_
 	slot->record.python_count = 0;
 	python_frames(slot, thread, task);
 	count = slot->record.python_count;
+	slot->record.python_thread = count ? thread->python_thread : 0;
 	slot->record.stack_bytes = copy_stack(slot, count, slot->record.sp, stack_end(task, slot->record.sp));
 	thread->stack_bytes =
 	    sizeof(slot->record) + count * sizeof(struct wire_python_frame) + slot->record.stack_bytes;

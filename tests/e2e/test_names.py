@@ -100,6 +100,55 @@ def test_python_lines_of_other_versions(ctx):
     return ", ".join(pythons)
 
 
+THREADS = """
+import ctypes, sys, threading, time
+
+class Own(threading.Thread):
+    def __init__(self):
+        self.before = 1  # its attributes are in another order
+        super().__init__(name="a name that is longer than the kernel keeps")
+
+    def run(self):
+        wait()
+
+def wait(name=None):
+    if name:
+        ctypes.CDLL(None).prctl(15, name, 0, 0, 0)  # PR_SET_NAME
+    start.wait()
+    for _ in range(60):
+        time.sleep(0.02)
+
+start = threading.Barrier(4)
+threads = [threading.Thread(target=wait, name="prefetcher 7"), Own(),
+           threading.Thread(target=wait, args=[b"its own"], name="not this"), threading.Thread(target=wait, name="\\u00e9\\u4e2d")]
+for thread in threads:
+    thread.start()
+threads[0].later = 1
+for thread in threads:
+    thread.join()
+"""
+
+
+@limit(100)
+@needs("bpf")
+def test_names_of_python_threads(ctx):
+    """Where the kernel has only that of the process; the one that a thread gave itself says more."""
+    program = ctx.path("threads.py")
+    with open(program, "w", encoding="utf-8") as file:
+        file.write(THREADS)
+    pythons = {"system": "/usr/bin/python3"} | {v: p for v, p in other_pythons(ctx).items() if version_key(v) < (3, 14)}
+    for version, python in pythons.items():
+        done = ctx.record(python, program, options=("-q", "--no-report"))
+        assert done.status == 0, f"{version}: {done}"
+        done = ctx.run(ctx.whyidle, "export", "--format", "chrome", "--force", "-o", "-", ctx.path("session.whyidle"))
+        assert done.status == 0, done
+        names = {event["args"]["name"] for event in json.loads(done.out)["traceEvents"] if event["name"] == "thread_name"}
+        names = {re.sub(r"^thread \d+ \((.*)\)$", r"\1", name) for name in names}
+        wanted = {"prefetcher 7", "a name that is longer than the kernel keeps", "its own", "\u00e9\u4e2d"}
+        assert wanted <= names and "not this" not in names, f"{version}: {sorted(names)}"
+    return ", ".join(pythons)
+
+
 def check_quality(report, python=None):
     """The limits that hold of programs whose files have symbols."""
     stacks = report["user_stacks"]

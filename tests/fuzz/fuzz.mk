@@ -27,7 +27,7 @@ $(BUILD)/fuzz/%.o: %.c
 $(BUILD)/fuzz/userspace/model/wait.o: $(SYSCALL_TABLE)
 
 # With a memory of its own in the place of that of another process.
-$(BUILD)/fuzz/fuzz_python: $(BUILD)/fuzz/userspace/collect/python_code.o
+$(BUILD)/fuzz/fuzz_python: $(BUILD)/fuzz/userspace/collect/python_code.o $(BUILD)/fuzz/userspace/collect/python_thread.o
 
 FUZZ_FIXTURE_USERS := $(patsubst %,$(BUILD)/fuzz/tests/fuzz/%_corpus.o,fuzz_names fuzz_debug)
 $(FUZZ_FIXTURE_USERS): FUZZ_CFLAGS += -DUNIT_FIXTURES='"$(FIXTURES)"'

@@ -2,9 +2,11 @@
 /* The memory of a program that says that it is Python: code objects, their texts and line tables, the
  * interpreter's table. */
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "collect/python_code.h"
+#include "collect/python_thread.h"
 #include "tests/fuzz/fuzz_python.h"
 #include "tests/fuzz/require.h"
 
@@ -52,6 +54,14 @@ static void try_code(struct python_codes *codes, const struct python_code_layout
 	}
 }
 
+static void try_thread(const struct python_process *python)
+{
+	char *name = python_thread_name(1, python, FUZZ_PYTHON_BASE + FUZZ_PYTHON_THREAD);
+
+	REQUIRE(!name || (*name && strlen(name) < PYTHON_TEXT_MAX));
+	free(name);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct python_codes codes = {0};
@@ -64,6 +74,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!find_layout(data[0], &python))
 		return 0;
 	REQUIRE(python.frames.frame_bytes >= 8 && python.code.size >= 8);
+	try_thread(&python);
 	for (uint64_t i = 0; i < 4; i++) {
 		uint64_t address = FUZZ_PYTHON_BASE + i * PYTHON_TABLE_WORDS * 8;
 

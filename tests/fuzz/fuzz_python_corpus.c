@@ -30,7 +30,7 @@ static void put_text(uint8_t *memory, size_t at, const struct python_code_layout
 }
 
 /* A code object, its file, its name and its lines, one behind the other. */
-static size_t put_code(uint8_t *memory, size_t at, const struct python_code_layout *layout, uint32_t kind)
+static void put_code(uint8_t *memory, size_t at, const struct python_code_layout *layout, uint32_t kind)
 {
 	static const uint8_t tables[][6] = {
 	    {2, 1, 4, 0xfe, 6, 3}, {2, 1, 4, 0x80, 6, 3}, {0xd8, 8, 9, 0xe9, 3, 0x41}};
@@ -40,11 +40,40 @@ static size_t put_code(uint8_t *memory, size_t at, const struct python_code_layo
 	put(memory, at + layout->filename, FUZZ_PYTHON_BASE + file);
 	put(memory, at + layout->name, FUZZ_PYTHON_BASE + name);
 	put(memory, at + layout->table, FUZZ_PYTHON_BASE + table);
-	put_text(memory, file, layout, "/srv/train.py", kind);
-	put_text(memory, name, layout, "step", 1);
+	put_text(memory, file, layout, "/lib/threading.py", kind);
+	put_text(memory, name, layout, "_bootstrap", 1);
 	put(memory, table + 16, sizeof(tables[0]));
 	memcpy(memory + table + 32, tables[layout->lines], sizeof(tables[0]));
-	return table + 64;
+}
+
+/* A thread with one frame of that code, whose first variable is an object with one attribute. */
+static void put_thread(uint8_t *memory, size_t code, const struct python_process *python)
+{
+	const struct wire_python *frames = &python->frames;
+	size_t state = FUZZ_PYTHON_THREAD, cframe = state + 96, frame = cframe + 16, object = frame + 416;
+	size_t type = object + 64, name = type + 64, keys = name + 64, text = keys + 96, dict = text + 64;
+	bool old = python->objects.attributes == PYTHON_ATTRIBUTES_DICT;
+	size_t index = old ? keys + 40 + 8 : keys + 32 + 8;
+
+	put(memory, state + frames->thread_frame,
+	    FUZZ_PYTHON_BASE + (frames->flags & WIRE_PYTHON_CFRAME ? cframe : frame));
+	put(memory, cframe + frames->cframe_current, FUZZ_PYTHON_BASE + frame);
+	put(memory, frame + python->objects.locals, FUZZ_PYTHON_BASE + object);
+	put(memory, frame + frames->frame_code, FUZZ_PYTHON_BASE + code);
+	put(memory, frame + frames->frame_previous, 0);
+	put(memory, object + 8, FUZZ_PYTHON_BASE + type);
+	put(memory, object + 16, FUZZ_PYTHON_BASE + dict);
+	put(memory, object - 24, FUZZ_PYTHON_BASE + dict);
+	put(memory, dict + 32, FUZZ_PYTHON_BASE + keys);
+	put(memory, keys + 8, old ? 8 : 3 | 3 << 8);
+	put(memory, keys + (old ? 32 : 24), 1);
+	put(memory, index + 8, FUZZ_PYTHON_BASE + name);
+	put(memory, index + 16, FUZZ_PYTHON_BASE + text);
+	put_text(memory, name, &python->code, "_name", 1);
+	put_text(memory, text, &python->code, "loader", 1);
+	/* Last: what is of the type lies over other things that are not looked at. */
+	put(memory, type + 168, 1u << 4);
+	put(memory, type + 288, 16);
 }
 
 /* The head of the table of 3.13, as the release has it up to its last part that is read. */
@@ -91,12 +120,11 @@ int main(int argc, char **argv)
 	if (argc != 2)
 		return 2;
 	for (uint8_t kind = 0; kind < FUZZ_PYTHON_KINDS * 2; kind++) {
-		uint8_t memory[4096] = {0};
+		uint8_t memory[4000] = {0};
 		uint64_t table[PYTHON_TABLE_WORDS] = {0};
 		bool by_table = kind % FUZZ_PYTHON_KINDS == FUZZ_PYTHON_KINDS - 1;
 		struct python_process python;
 		char name[32];
-		size_t size;
 
 		memcpy(table, words, sizeof(words));
 		memcpy(table, "xdebugpy", 8);
@@ -107,10 +135,11 @@ int main(int argc, char **argv)
 		}
 		if (by_table)
 			memcpy(memory, table, sizeof(table));
-		size = put_code(memory, by_table ? sizeof(table) : 0, &python.code,
-		                kind < FUZZ_PYTHON_KINDS ? 1 : 2);
+		put_code(memory, by_table ? sizeof(table) : 0, &python.code,
+		         kind < FUZZ_PYTHON_KINDS ? 1 : 2);
+		put_thread(memory, by_table ? sizeof(table) : 0, &python);
 		snprintf(name, sizeof(name), "code-%u", kind);
-		if (corpus_save(argv[1], name, &kind, 1, memory, size))
+		if (corpus_save(argv[1], name, &kind, 1, memory, sizeof(memory)))
 			return 1;
 	}
 	return 0;

@@ -12,6 +12,7 @@
 static const struct python_process versions[] = {
     {
         .version = 0x309,
+        .objects = {PYTHON_ATTRIBUTES_DICT, 360, 864},
         .frames = {.interpreters_head = 32,
                    .threads_head = 8,
                    .thread_next = 8,
@@ -36,6 +37,7 @@ static const struct python_process versions[] = {
     },
     {
         .version = 0x30a,
+        .objects = {PYTHON_ATTRIBUTES_DICT, 352, 872},
         .frames = {.interpreters_head = 32,
                    .threads_head = 8,
                    .thread_next = 8,
@@ -60,6 +62,7 @@ static const struct python_process versions[] = {
     },
     {
         .version = 0x30b,
+        .objects = {PYTHON_ATTRIBUTES_BEFORE, 72, 872},
         .frames = {.interpreters_head = 40,
                    .threads_head = 16,
                    .thread_next = 8,
@@ -86,6 +89,7 @@ static const struct python_process versions[] = {
     },
     {
         .version = 0x30c,
+        .objects = {PYTHON_ATTRIBUTES_TAGGED, 72, 880},
         .frames = {.interpreters_head = 40,
                    .threads_head = 72,
                    .thread_next = 8,
@@ -163,11 +167,13 @@ struct table_shape {
 	uint32_t object_words; /* from the part about PyObject up to that about the collection */
 	uint32_t gc, holder;   /* words in the part about interpreters */
 	uint32_t text_state_shift;
+	struct python_object_layout objects; /* not in the table: from the headers of the version */
 };
 
+/* Threads of 3.14 need no name from here: it gives it to the kernel. */
 static const struct table_shape shapes[] = {
-    {13, 13, 6, 10, 27, 4, 12, 2},
-    {14, 16, 8, 11, 31, 5, 13, 16},
+    {13, 13, 6, 10, 27, 4, 12, 2, {PYTHON_ATTRIBUTES_INLINE, 72, 880}},
+    {14, 16, 8, 11, 31, 5, 13, 16, {PYTHON_ATTRIBUTES_UNKNOWN, 0, 0}},
 };
 
 #define HEAD_WORDS    3
@@ -221,7 +227,7 @@ bool python_layout_from_table(const uint64_t words[PYTHON_TABLE_WORDS], struct p
 	 */
 	if (words[object] != 16 || words[object + 1] != 8)
 		return false;
-	*python = (struct python_process){.version = 3 << 8 | shape->minor};
+	*python = (struct python_process){.version = 3 << 8 | shape->minor, .objects = shape->objects};
 	python->frames = (struct wire_python){
 	    .interpreters_head = table_offset(&table, HEAD_WORDS, 2),
 	    .threads_head = table_offset(&table, interpreter, 3),

@@ -27,10 +27,27 @@ struct python_code_layout {
 	uint32_t text_state_shift;              /* of the bits that tell its kind */
 };
 
+/* How instances of a class keep their attributes. */
+enum python_attributes {
+	PYTHON_ATTRIBUTES_UNKNOWN = 0,
+	PYTHON_ATTRIBUTES_DICT,   /* until 3.10: in a dictionary */
+	PYTHON_ATTRIBUTES_BEFORE, /* 3.11: in front of the object, dictionary or values */
+	PYTHON_ATTRIBUTES_TAGGED, /* 3.12: the same in one word, whose lowest bit tells values */
+	PYTHON_ATTRIBUTES_INLINE, /* 3.13: behind the object, or a dictionary */
+};
+
+/* What is read of objects. */
+struct python_object_layout {
+	enum python_attributes attributes;
+	uint32_t locals; /* of a frame */
+	uint32_t keys;   /* of a class: names of its instances' attributes */
+};
+
 struct python_process {
 	uint32_t version; /* major << 8 | minor, 0 none */
 	struct wire_python frames;
 	struct python_code_layout code;
+	struct python_object_layout objects;
 };
 
 /* Fills in all but the address of the runtime, for a version with a layout of its own. False: none is known.

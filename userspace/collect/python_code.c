@@ -49,8 +49,8 @@ static bool add_character(char *text, size_t *length, uint32_t character)
 	return true;
 }
 
-/* A Python text as UTF-8, cut to fit; NULL if it makes no sense. Characters take 1, 2 or 4 bytes there. */
-static char *read_text(uint32_t pid, const struct python_code_layout *layout, uint64_t address)
+/* Characters take 1, 2 or 4 bytes there. */
+char *python_text_read(uint32_t pid, const struct python_code_layout *layout, uint64_t address)
 {
 	uint8_t raw[PYTHON_TEXT_MAX * 4];
 	uint64_t head[5], count;
@@ -137,8 +137,8 @@ static bool code_read(struct python_code *code, uint32_t pid, const struct pytho
 	code_free(code);
 	code->identity = identity;
 	code->first_line = (uint32_t)parts[3];
-	code->file = read_text(pid, layout, parts[0]);
-	code->name = code->file ? read_text(pid, layout, parts[1]) : NULL;
+	code->file = python_text_read(pid, layout, parts[0]);
+	code->name = code->file ? python_text_read(pid, layout, parts[1]) : NULL;
 	if (code->name)
 		read_table(code, pid, parts[2]);
 	return true;

@@ -32,6 +32,9 @@ struct python_codes {
 	struct index_map by_address;
 };
 
+/* A Python text as UTF-8, cut to fit; NULL if it makes no sense. The caller frees it. */
+char *python_text_read(uint32_t pid, const struct python_code_layout *layout, uint64_t address);
+
 /* The code object at `address` of process `pid`; NULL if it cannot be read. Valid until the next call. */
 const struct python_code *python_code_get(struct python_codes *codes, uint32_t pid,
                                           const struct python_code_layout *layout, uint64_t address,

@@ -11,11 +11,15 @@
 #include "base/clock.h"
 #include "collect/bpf_tasks.h"
 #include "collect/data_names.h"
+#include "collect/python_thread.h"
 #include "symbols/unwind.h"
 
 /* How often a process without an interpreter is looked at: it may still be about to load one. */
 #define FIRST_LOOK_NS 20000000ULL
 #define MAX_LOOKS     12
+
+/* How long the name of a Python thread is taken to be the same. */
+#define THREAD_NAME_S 5
 
 /* Functions in which the interpreter runs Python functions: each call of one runs those up to an "entry". */
 static const char interpreter_function[] = "_PyEval_EvalFrameDefault";
@@ -45,6 +49,8 @@ static struct python_state *python_get(struct user_stacks *stacks, uint32_t pid)
 static void python_reset(struct python_state *state, uint64_t next_ns)
 {
 	python_codes_free(&state->codes);
+	index_map_free(&state->thread_read);
+	index_map_free(&state->thread_name);
 	state->found = false;
 	state->looks = 0;
 	state->next_ns = next_ns;
@@ -286,6 +292,35 @@ uint32_t user_stacks_data_name(struct user_stacks *stacks, uint32_t pid, uint64_
 	return process ? data_name(&stacks->code, process, address, shared, stacks->writer) : 0;
 }
 
+/* Writes what Python calls the thread, unless that was done. Main threads have the name of the process. */
+static int write_thread_name(struct user_stacks *stacks, struct python_state *python,
+                             const struct wire_stack *wire, uint64_t now_ns, struct error *error)
+{
+	struct record_task record = {.header = {.type = RECORD_TASK, .size = sizeof(record)},
+	                             .time_ns = wire->time_ns,
+	                             .pid = wire->tgid,
+	                             .tid = wire->tid,
+	                             .flags = RECORD_TASK_PYTHON};
+	uint32_t second = (uint32_t)(now_ns / 1000000000), known;
+	char *name;
+
+	if (!wire->python_thread || wire->tid == wire->tgid ||
+	    (index_map_get(&python->thread_read, wire->tid, &known) && second - known < THREAD_NAME_S))
+		return 0;
+	if (index_map_put(&python->thread_read, wire->tid, second))
+		return error_no_memory(error);
+	name = python_thread_name(wire->tgid, &python->process, wire->python_thread);
+	if (!name)
+		return 0;
+	record.comm = session_writer_cstring(stacks->writer, name);
+	free(name);
+	if (index_map_get(&python->thread_name, wire->tid, &known) && known == record.comm)
+		return 0;
+	if (index_map_put(&python->thread_name, wire->tid, record.comm))
+		return error_no_memory(error);
+	return session_writer_put(stacks->writer, &record, error);
+}
+
 /* ---- stacks ---- */
 
 static void add_frame(struct builder *builder, uint64_t frame)
@@ -428,6 +463,9 @@ int user_stacks_add(struct user_stacks *stacks, const struct wire_stack *wire, s
 		builder.python = python;
 		builder.python_frames = (const struct wire_python_frame *)data;
 		builder.python_count = wire->python_count;
+		err = write_thread_name(stacks, python, wire, builder.now_ns, error);
+		if (err)
+			return err;
 	}
 	input.stack = data + python_bytes;
 	input.stack_bytes = wire->stack_bytes;
@@ -447,7 +485,7 @@ void user_stacks_free(struct user_stacks *stacks)
 
 	processes_code_free(&stacks->code);
 	array_for_each (state, &stacks->pythons) {
-		python_codes_free(&(*state)->codes);
+		python_reset(*state, 0);
 		free(*state);
 	}
 	array_free(&stacks->pythons);

@@ -27,6 +27,8 @@ struct python_state {
 	uint32_t looks;
 	struct python_process process;
 	struct python_codes codes;
+	struct index_map thread_read; /* thread → second in which its name was read */
+	struct index_map thread_name; /* thread → string id of the one that was written */
 };
 
 struct user_stacks {

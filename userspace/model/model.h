@@ -110,6 +110,7 @@ struct thread {
 	uint32_t pid, tid;
 	uint32_t process;          /* index of model.processes */
 	uint32_t comm;             /* string id, the last one it had */
+	bool python_name;          /* which Python gave it, not the thread to itself */
 	uint64_t start_ns, end_ns; /* life within the recording; start 0: it existed before */
 	uint32_t namespace_tid;    /* tid in its innermost pid namespace, 0 not known, or in no other */
 	uint32_t previous;         /* index of the earlier thread with the same tid, MODEL_NONE */

@@ -107,13 +107,25 @@ static int load_info(struct loader *loader, const struct record_info *record)
 static int load_task(struct loader *loader, const struct record_task *record)
 {
 	struct model *model = loader->model;
-	uint32_t index = model_get_thread(model, record->pid, record->tid);
+	uint32_t index = model_get_thread(model, record->pid, record->tid), comm;
 	struct thread *thread;
+	const char *process;
+	bool same, named;
 
 	if (index == MODEL_NONE)
 		return -ENOMEM;
 	thread = &model->threads.items[index];
-	thread->comm = load_string_id(loader, record->comm);
+	comm = load_string_id(loader, record->comm);
+	process = model_string(model, model->processes.items[thread->process].comm);
+	same = !strcmp(model_string(model, comm), process);
+	named = *process && *model_string(model, thread->comm) &&
+	        strcmp(model_string(model, thread->comm), process) != 0;
+	/* A name that the thread gave itself says more than Python's, and either more than that of the
+	 * process. */
+	if (named && (record->flags & RECORD_TASK_PYTHON ? !thread->python_name : same))
+		return 0;
+	thread->python_name = record->flags & RECORD_TASK_PYTHON;
+	thread->comm = comm;
 	if (record->pid == record->tid)
 		model->processes.items[thread->process].comm = thread->comm;
 	return 0;

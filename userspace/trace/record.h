@@ -68,13 +68,16 @@ struct record_info {
 	uint32_t key, value; /* strings */
 };
 
+#define RECORD_TASK_PYTHON                                                                                   \
+	(1u << 0) /* what Python calls it: counts where the kernel has the name of the process */
+
 /* Name (comm) of a thread from time_ns on. */
 struct record_task {
 	struct record_header header;
 	uint64_t time_ns;
 	uint32_t pid, tid;
-	uint32_t comm; /* string */
-	uint32_t pad;
+	uint32_t comm;  /* string */
+	uint32_t flags; /* RECORD_TASK_* */
 };
 
 /* A new thread (child_pid == parent_pid) or process. Processes that existed at the start have parent_tid 0.

@@ -31,7 +31,7 @@ def milliseconds(ns):
 def line(kind, name, verdict):
     """One line for the terminal."""
     if kind == "null":
-        state = "ok" if verdict["ok"] else "WRONG"
+        state = "LOAD" if verdict["disturbed"] else "ok" if verdict["ok"] else "WRONG"
         return f"{state:5} {name}: {verdict['false_blame']:.3%} blamed {verdict['blamed_ns']} {verdict['findings']}"
     state = "ok" if verdict["top_ok"] and verdict["time_ok"] else "TIME" if verdict["top_ok"] else "WRONG"
     if verdict["disturbed"]:
@@ -84,6 +84,7 @@ def summarise(proof, took, seconds, edges):
     singles, doubles, nulls = (proof.results[kind] for kind in ("single", "double", "null"))
     quiet = {name: v for name, v in singles.items() if not v["disturbed"]}
     quiet_doubles = [v for v in doubles.values() if not v["disturbed"]]
+    quiet_nulls = [v for v in nulls.values() if not v["disturbed"]]
     judged = [*quiet.values(), *quiet_doubles]
     idle = sum(v["idle_ns"] for v in judged)
     gains = [v["gain"] for v in quiet.values() if v["gain"]]
@@ -98,8 +99,8 @@ def summarise(proof, took, seconds, edges):
         "short_singles_top_ok": share(v["top_ok"] for n, v in quiet.items() if is_short[n]),
         "doubles_top_ok": share(v["top_ok"] for v in quiet_doubles),
         "coverage": (idle - sum(v["unknown_ns"] for v in judged)) / idle if idle else None,
-        "false_blame": max((v["false_blame"] for v in nulls.values()), default=None),
-        "nulls_ok": share(v["ok"] for v in nulls.values()),
+        "false_blame": max((v["false_blame"] for v in quiet_nulls), default=None),
+        "nulls_ok": share(v["ok"] for v in quiet_nulls),
         "time_error_ok": share(v["time_ok"] for v in judged),
         "gain_ok": share(g["ok"] for g in estimates),
         "gain_bound_ok": share(g["measured_ns"] <= g["predicted_ns"][1] + g["spread_ns"] for g in gains),

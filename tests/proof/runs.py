@@ -18,6 +18,7 @@ from harness import ROOT, Context, cause_key, end_process, wait_until  # noqa: E
 
 TRIES = 3
 FALSE_BLAME = 0.01
+STOLEN = 0.02  # of a run: CPU time that other virtual machines took, which neither program nor tool can see
 SCRATCH_BYTES = 256 << 20
 NULL_GPU_US = 2000
 PYTHON_KINDS = ("gil@", "gc@")
@@ -47,6 +48,12 @@ def require_slow_link():
         raise Unavailable(f"{missing.filename} is not installed") from missing
     if done.returncode:
         raise Unavailable(f"no slow link can be made: {done.stderr.strip() or f'exit status {done.returncode}'}")
+
+
+def stolen_ns():
+    """CPU time of this virtual machine that went to others, since it was started (proc_stat(5): steal, in ticks)."""
+    fields = pathlib.Path("/proc/stat").read_text(encoding="ascii").split(maxsplit=9)
+    return int(fields[8]) * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
 
 class Bench:
@@ -121,13 +128,15 @@ class Bench:
         with self.outside(plants), self.quota(plants) as group:
             if group:
                 arguments += ["--cgroup", group.folder]
+            stolen = stolen_ns()
             done = self.context.record(*self.command(plants), "--seconds", self.seconds,
                                        "--truth", self.context.path("truth.json"), "--scratch", self.scratch,
                                        "--socket", self.socket, *arguments, options=("-q", "--no-report"))
-            throttled = group.throttled_ns() if group else None
+            throttled, stolen = group.throttled_ns() if group else None, stolen_ns() - stolen
         assert done.status == 0, done
         with open(self.context.path("truth.json"), encoding="utf-8") as file:
             truth = json.load(file)
+        truth["stolen"] = stolen / 1e9 / float(self.seconds)
         if throttled is not None:
             # The kernel's own account of the group: what the runner waited beyond it was other load.
             truth["contended_ns"] = max(truth["planted_ns"] - throttled, 0)
@@ -149,8 +158,8 @@ def expected_key(plant, causes=()):
 
 
 def is_quiet(truth):
-    """Other load on the machine took less than the plants did."""
-    return truth["contended_ns"] < truth["planted_ns"] / 2
+    """Other load on the machine took less than the plants did, and other machines next to nothing."""
+    return truth["contended_ns"] < truth["planted_ns"] / 2 and truth["stolen"] <= STOLEN
 
 
 def judge(truth, report):
@@ -215,7 +224,7 @@ def judge_null(truth, report):
         "window_ns": window,
         "findings": [f"{f['code']}@{f['role']}" for f in report["findings"]],
         "ok": false_ns <= FALSE_BLAME * window and not report["findings"],
-        "disturbed": real > FALSE_BLAME * window,
+        "disturbed": real > FALSE_BLAME * window or truth["stolen"] > FALSE_BLAME,
     }
 
 

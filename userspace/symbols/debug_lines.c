@@ -42,7 +42,7 @@ static bool open_table(const struct debug_info *info, const struct debug_unit *u
 	if (table->form.version == 5)
 		read_bytes(&reader, 2); /* sizes of addresses and of segments */
 	head_length = read_fixed(&reader, table->form.offset_size);
-	if (head_length > byte_reader_left(&reader))
+	if (reader.wrong || head_length > byte_reader_left(&reader))
 		return false;
 	table->program = (struct byte_reader){reader.at + head_length, reader.end, false};
 	reader.end = reader.at + head_length;

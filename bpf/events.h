@@ -39,6 +39,7 @@ enum wire_type {
 	WIRE_STACK = 8,
 	WIRE_FILE = 9,
 	WIRE_CALLER = 10,
+	WIRE_STEAL = 11,
 };
 
 struct wire_header {
@@ -313,6 +314,16 @@ struct wire_caller {
 	__u32 pad;
 };
 
+/*
+ * The hypervisor kept a CPU from running, from a thread that had it or took it out of idleness. Where in the
+ * time between two looks at the clock of it is not known: it is taken to be the end.
+ */
+struct wire_steal {
+	struct wire_header header;
+	__u64 start_ns, end_ns;
+	__u32 tgid, tid;
+};
+
 /* Indices of the loss counters kept by BPF (one 64-bit counter each). */
 enum wire_loss {
 	WIRE_LOSS_RING = 0,    /* ring buffer full */
@@ -337,5 +348,6 @@ _Static_assert(sizeof(struct wire_exec) == 432, "wire_exec");
 _Static_assert(sizeof(struct wire_exit) == 40, "wire_exit");
 _Static_assert(sizeof(struct wire_call) == 64, "wire_call");
 _Static_assert(sizeof(struct wire_caller) == 48, "wire_caller");
+_Static_assert(sizeof(struct wire_steal) == 32, "wire_steal");
 
 #endif

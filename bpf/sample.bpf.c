@@ -5,6 +5,7 @@
  */
 #include "common.bpf.h"
 #include "stack.bpf.h"
+#include "steal.bpf.h"
 
 /* Kernel addresses are the upper half, on every architecture that is supported. */
 static __always_inline bool kernel_address(__u64 address)
@@ -34,6 +35,7 @@ int cpu_sampled(struct bpf_perf_event_data *context)
 		return 0;
 	now = bpf_ktime_get_ns();
 	thread_name(thread, task, now);
+	steal_record(task, steal_since(task, false, now), now);
 	if (kernel)
 		kstack = kernel_stack(context);
 	stack_take(thread, task, STACKS_SAMPLED, now);

@@ -19,6 +19,7 @@
 #include "file.bpf.h"
 #include "lock.bpf.h"
 #include "stack.bpf.h"
+#include "steal.bpf.h"
 
 /*
  * The CPU quota of the task's cgroup is used up. Since 6.18 the task itself is taken off the run queue and
@@ -223,17 +224,26 @@ int sched_switched(__u64 *context)
 	struct task_struct *prev = (struct task_struct *)context[1];
 	struct task_struct *next = (struct task_struct *)context[2];
 	struct thread_state *from = thread_switched(prev), *to = thread_switched(next);
-	__u64 now = 0;
+	__u64 now = 0, stolen = 0;
 	__u32 state;
 
-	if (from) {
+	if (settings.virtual) {
 		now = bpf_ktime_get_ns();
+		stolen = steal_since(prev, true, now);
+	}
+	if (from) {
+		now = now ?: bpf_ktime_get_ns();
+		steal_record(prev, stolen, now);
 		state = settings.switch_has_state ? (__u32)context[3] : prev->__state;
 		interval_open(context, from, prev, next, preempted || !state, state, now);
 		task_name(next, now);
 	}
-	if (to)
-		interval_close(to, next, prev, now ?: bpf_ktime_get_ns());
+	if (to) {
+		now = now ?: bpf_ktime_get_ns();
+		if (!prev->pid && to->woken && to->wake_ns < now)
+			steal_record(next, stolen < now - to->wake_ns ? stolen : now - to->wake_ns, now);
+		interval_close(to, next, prev, now);
+	}
 	note_idle(prev, next);
 	return 0;
 }

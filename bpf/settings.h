@@ -61,9 +61,9 @@ struct bpf_settings {
 	__u8 report_callers;   /* 1: processes outside the tracked set that call CUDA are told of */
 	__u8 adopt_callers;    /* 1: and tracked from then on */
 	__u8 locks;            /* 1: functions of the C library that wait are probed (lock.bpf.c) */
-	__u8 pad;
-	__u32 collector; /* process id of the collector, which is never tracked on demand */
-	__u32 cpus;      /* possible CPUs */
+	__u8 virtual;          /* 1: a virtual machine, whose CPUs the hypervisor may keep from running */
+	__u32 collector;       /* process id of the collector, which is never tracked on demand */
+	__u32 cpus;            /* possible CPUs */
 	__u8 syscall_kinds[SETTINGS_SYSCALLS]; /* enum syscall_kind */
 };
 

@@ -130,8 +130,15 @@ struct thread_info {
 	u32 status;
 };
 
+struct rq;
+
 struct cfs_rq {
 	int throttle_count; /* CONFIG_CFS_BANDWIDTH */
+	struct rq *rq;      /* CONFIG_FAIR_GROUP_SCHED */
+};
+
+struct rq {
+	u64 prev_steal_time_rq; /* CONFIG_PARAVIRT_TIME_ACCOUNTING */
 };
 
 struct cpumask {

@@ -42,6 +42,8 @@ NOT_PLANTED = {
     "device.other_process": "the simulated GPU belongs to one process; workload a15 has two on a real one",
     "device.floor": "the device's own time stands in every run; a plant of it would be a slower simulator",
     "sched.irq": "a program cannot have interrupts to order, nor tell how long they took",
+    "sched.steal": "a program cannot have the hypervisor take its CPU: an end-to-end test compares what is recorded with what is "
+                   "missing between two programs' clocks, however much that is",
     "memory.reclaim": "tried with a control group whose limit is lowered in each step: of the time in that call, faults and waits for "
                       "other CPUs to forget the pages cannot be told from reclaim by the program, so there is no truth to compare with",
     "external.no_work": "given only for a window that the user chose; a client that asks for nothing is on the same machine and "

@@ -89,6 +89,8 @@ static void random_thread(struct timeline *t, uint32_t thread, uint32_t threads)
 			last->prev_tid = t->model.threads.items[random_below(threads)].tid;
 		if (!random_below(3))
 			random_sample(t, thread, at);
+		if (!random_below(6))
+			timeline_stolen(t, thread, at, at + random_below(2 * MS));
 		if (!random_below(10) && out > at + 1) {
 			struct overhead *overhead = array_add(&own->overhead);
 

@@ -134,12 +134,16 @@ __attribute__((noinline)) int cfi_interrupted(void)
 /* handler's caller (the kernel's return path), kill, and who called it. */
 Test(cfi, through_a_signal)
 {
+	volatile uint8_t room[sizeof(seen.stack)];
 	struct files files = {0};
 	uint64_t addresses[3] = {0};
 	bool complete;
 
+	/* The handler copies as much of the stack as lies above it, and a process may have begun near its
+	 * end. */
+	memset((void *)room, 0, sizeof(room));
 	signal(SIGUSR1, on_signal);
-	cr_assert_eq(cfi_interrupted(), 1);
+	cr_assert_eq(cfi_interrupted() + room[0], 1);
 	files.library = binary_open(open(library(&files.base), O_RDONLY | O_CLOEXEC));
 	seen.input.stack = seen.stack;
 	seen.input.stack_bytes = sizeof(seen.stack);

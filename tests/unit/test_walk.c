@@ -278,3 +278,72 @@ Test(walk, a_chain_is_as_sure_as_its_weakest_edge)
 	cr_assert_eq(cause_there(CAUSE_HOST_USER_CODE, ROLE_WORKER)->confidence, CONFIDENCE_MEDIUM);
 	cr_assert_eq(cause_there(CAUSE_HOST_USER_CODE, ROLE_LAUNCHER)->confidence, CONFIDENCE_HIGH);
 }
+
+/* ---- CPUs that the hypervisor takes away ---- */
+
+Test(walk, stolen_time_is_not_the_code_that_had_the_cpu)
+{
+	timeline_stolen(&line, main_thread, 12 * MS, 15 * MS);
+	end_gap();
+	timeline_analyse(&line);
+	assert_ns(CAUSE_SCHED_STEAL, ROLE_LAUNCHER, 3 * MS);
+	assert_ns(CAUSE_HOST_USER_CODE, ROLE_LAUNCHER, HOST_PART - 3 * MS);
+	cr_assert_eq(cause_there(CAUSE_SCHED_STEAL, ROLE_LAUNCHER)->confidence, CONFIDENCE_HIGH);
+}
+
+Test(walk, stolen_time_counts_within_the_gap_only)
+{
+	timeline_stolen(&line, main_thread, 7 * MS, 11 * MS);
+	timeline_stolen(&line, main_thread, 18 * MS, 30 * MS);
+	end_gap();
+	timeline_analyse(&line);
+	assert_ns(CAUSE_SCHED_STEAL, ROLE_LAUNCHER, 1 * MS + HOST_PART - 8 * MS);
+	assert_ns(CAUSE_HOST_USER_CODE, ROLE_LAUNCHER, 7 * MS);
+}
+
+Test(walk, time_stolen_from_who_was_waited_for_is_found_there)
+{
+	uint32_t other = waited_for();
+
+	timeline_stolen(&line, other, 12 * MS, 14 * MS);
+	timeline_analyse(&line);
+	assert_ns(CAUSE_SCHED_STEAL, ROLE_THREAD, 2 * MS);
+	assert_ns(CAUSE_HOST_USER_CODE, ROLE_THREAD, 7 * MS);
+}
+
+/* A thread that is off the CPU for reasons of its own lost nothing: a damaged file may say so. */
+Test(walk, nothing_is_stolen_from_a_thread_that_is_blocked)
+{
+	timeline_sleep(&line, main_thread, 10 * MS, 19 * MS);
+	timeline_stolen(&line, main_thread, 12 * MS, 15 * MS);
+	end_gap();
+	timeline_analyse(&line);
+	assert_ns(CAUSE_SCHED_STEAL, ROLE_LAUNCHER, 0);
+	assert_ns(CAUSE_WAIT_SLEEP, ROLE_LAUNCHER, 9 * MS);
+}
+
+/* An idle CPU was to take it, and came back late: what is left of the way is the wake's, so the wait's. */
+Test(walk, an_idle_cpu_that_comes_back_late_was_stolen)
+{
+	struct offcpu *wait = timeline_blocked(&line, main_thread, 10 * MS, 14 * MS, 17 * MS, "do_nanosleep",
+	                                       MODEL_NONE, "hrtimer_wakeup");
+
+	wait->prev_tid = 0;
+	timeline_stolen(&line, main_thread, 14 * MS + 100 * US, 17 * MS);
+	end_gap();
+	timeline_analyse(&line);
+	assert_ns(CAUSE_SCHED_STEAL, ROLE_LAUNCHER, 3 * MS - 100 * US);
+	assert_ns(CAUSE_WAIT_SLEEP, ROLE_LAUNCHER, 4 * MS + 100 * US);
+	assert_ns(CAUSE_SCHED_CPU_CONTENTION, ROLE_LAUNCHER, 0);
+}
+
+/* As a damaged file may have them. */
+Test(walk, stolen_times_that_overlap_count_once)
+{
+	timeline_stolen(&line, main_thread, 13 * MS, 16 * MS);
+	timeline_stolen(&line, main_thread, 12 * MS, 14 * MS);
+	timeline_stolen(&line, main_thread, 15 * MS, 14 * MS);
+	end_gap();
+	timeline_analyse(&line);
+	assert_ns(CAUSE_SCHED_STEAL, ROLE_LAUNCHER, 4 * MS);
+}

@@ -200,6 +200,13 @@ void timeline_sample(struct timeline *timeline, uint32_t thread, uint64_t time, 
 	                          .kind = kernel_function ? SAMPLE_KERNEL : SAMPLE_USER};
 }
 
+void timeline_stolen(struct timeline *timeline, uint32_t thread, uint64_t start, uint64_t end)
+{
+	struct span *span = array_add(&timeline->model.threads.items[thread].stolen);
+
+	*span = (struct span){start, end};
+}
+
 void timeline_lost(struct timeline *timeline, uint32_t cause, uint64_t start, uint64_t end)
 {
 	struct loss *loss = array_add(&timeline->model.losses);

@@ -45,6 +45,8 @@ struct gpu_op *timeline_op(struct timeline *timeline, uint32_t pid, uint64_t sta
 void timeline_kernel(struct timeline *timeline, uint32_t thread, uint64_t launch, uint64_t start,
                      uint64_t end);
 void timeline_sample(struct timeline *timeline, uint32_t thread, uint64_t time, const char *kernel_function);
+/* The hypervisor had the thread's CPU. */
+void timeline_stolen(struct timeline *timeline, uint32_t thread, uint64_t start, uint64_t end);
 void timeline_lost(struct timeline *timeline, uint32_t cause, uint64_t start, uint64_t end);
 
 /* Finishes the model and analyses it; asserts success. */

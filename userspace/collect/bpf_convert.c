@@ -17,6 +17,7 @@ static const uint16_t wire_sizes[] = {
     [WIRE_EXEC] = sizeof(struct wire_exec),     [WIRE_EXIT] = sizeof(struct wire_exit),
     [WIRE_CALL] = sizeof(struct wire_call),     [WIRE_STACK] = sizeof(struct wire_stack),
     [WIRE_FILE] = sizeof(struct wire_file),     [WIRE_CALLER] = sizeof(struct wire_caller),
+    [WIRE_STEAL] = sizeof(struct wire_steal),
 };
 
 static uint32_t string_id(struct bpf_converter *converter, const char *text, size_t room)
@@ -123,6 +124,20 @@ static int convert_sample(struct bpf_converter *converter, const struct wire_sam
 	if (wire->has_stack)
 		record.ustack = user_stacks_take(converter->user_stacks, wire->tid, wire->time_ns);
 	return err ? err : session_writer_put(converter->writer, &record, error);
+}
+
+static int convert_steal(struct bpf_converter *converter, const struct wire_steal *wire, struct error *error)
+{
+	struct record_steal record = {
+	    .header = {.type = RECORD_STEAL, .size = sizeof(record)},
+	    .start_ns = wire->start_ns,
+	    .end_ns = wire->end_ns,
+	    .pid = wire->tgid,
+	    .tid = wire->tid,
+	    .cpu = wire->header.cpu,
+	};
+
+	return session_writer_put(converter->writer, &record, error);
 }
 
 static int convert_task(struct bpf_converter *converter, const struct wire_task *wire, struct error *error)
@@ -289,6 +304,8 @@ int bpf_convert(struct bpf_converter *converter, const void *data, size_t size, 
 		return convert_exit(converter, data, error);
 	case WIRE_CALLER:
 		return convert_caller(converter, data, error);
+	case WIRE_STEAL:
+		return convert_steal(converter, data, error);
 	default:
 		return convert_call(converter, data, error);
 	}

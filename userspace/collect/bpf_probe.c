@@ -16,6 +16,7 @@
 
 #include "bpf/settings.h"
 #include "collect/bpf_uprobe.h"
+#include "collect/steal.h"
 #include "whyidle.skel.h"
 
 #define DEFAULT_RING_BYTES   (64u << 20)
@@ -50,6 +51,7 @@ static const struct program {
     {"user_fault", false, "page faults are not counted"},
     {"kernel_fault", false, "page faults inside system calls are not counted"},
     {"cpu_sampled", false, "no CPU samples: what running threads did is not known"},
+    {"timer_interrupted", false, "when the hypervisor took CPUs away is known less exactly"},
     {"call_launches", false, "CUDA launches cannot be probed"},
     {"call_enters", false, "CUDA calls that block cannot be probed"},
     {"call_returns", false, "the end of CUDA calls cannot be probed"},
@@ -123,7 +125,9 @@ struct plan {
 	bool thread_table; /* see struct bpf_settings */
 	uint64_t pid_namespace;
 	bool switch_has_state;
-	bool uprobe_multi; /* probes on CUDA calls are attached all at once */
+	bool uprobe_multi;     /* probes on CUDA calls are attached all at once */
+	bool virtual;          /* see struct bpf_settings */
+	bool timer_interrupts; /* the kernel has a tracepoint for them: x86 */
 };
 
 static int print_libbpf(enum libbpf_print_level level, const char *format, va_list arguments)
@@ -148,6 +152,7 @@ static void set_options(struct bpf_settings *settings, const struct plan *plan,
 	settings->report_callers = options->callers.called != NULL;
 	settings->adopt_callers = settings->report_callers && options->callers.adopt;
 	settings->locks = options->locks;
+	settings->virtual = plan->virtual;
 	for (size_t i = 0; i < PROGRAMS_KNOWN; i++) {
 		if (!strcmp(programs_known[i].name, "threads_adopted"))
 			settings->adopt_on_switch = plan->left_out[i];
@@ -338,6 +343,8 @@ static int check_kernel(struct plan *plan, struct error *error)
 		    "a kernel built with CONFIG_DEBUG_INFO_BTF is needed");
 	plan->pid_namespace = own_pid_namespace();
 	plan->switch_has_state = tracepoint_parameters(kernel, "sched_switch") >= 4;
+	plan->virtual = steal_possible();
+	plan->timer_interrupts = tracepoint_parameters(kernel, "local_timer_exit") >= 0;
 	btf__free(kernel);
 	plan->uprobe_multi = !treated_as_refused("uprobe_multi") && bpf_uprobe_multi_works();
 	return 0;
@@ -393,7 +400,9 @@ int bpf_probe_load(struct whyidle_bpf **programs, const struct bpf_source_option
 	for (size_t i = 0; i < PROGRAMS_KNOWN; i++)
 		plan.left_out[i] =
 		    (!options->sample_period_ns && !strcmp(programs_known[i].name, "cpu_sampled")) ||
-		    (!options->locks && !strcmp(programs_known[i].name, "lock_called"));
+		    (!options->locks && !strcmp(programs_known[i].name, "lock_called")) ||
+		    (!(plan.virtual && plan.timer_interrupts) &&
+		     !strcmp(programs_known[i].name, "timer_interrupted"));
 	table = plan;
 	table.thread_table = true;
 

@@ -240,6 +240,7 @@ int bpf_source_renew(struct bpf_source *source, unsigned parts, struct error *er
 		return error_set(error, err, "cannot make the BPF programs ready for another recording: %s",
 		                 strerror(-err));
 	programs->bss->recording_end_ns = 0;
+	memset(programs->bss->steal_looks, 0, sizeof(programs->bss->steal_looks));
 	programs->bss->stacks_off = !(parts & BPF_SOURCE_USER_STACKS);
 	source->without_samples = !(parts & BPF_SOURCE_SAMPLES);
 	/* What the recording before has left in the ring. */
@@ -368,10 +369,11 @@ static int attach_tracepoints(struct bpf_source *source, struct error *error)
 		struct bpf_program *program;
 		bool essential;
 	} order[] = {
-	    {programs->progs.process_forked, true},    {programs->progs.process_exited, true},
-	    {programs->progs.process_executed, false}, {programs->progs.task_renamed, false},
-	    {programs->progs.sched_wakes, true},       {programs->progs.sched_switched, true},
-	    {programs->progs.user_fault, false},       {programs->progs.kernel_fault, false},
+	    {programs->progs.process_forked, true},     {programs->progs.process_exited, true},
+	    {programs->progs.process_executed, false},  {programs->progs.task_renamed, false},
+	    {programs->progs.sched_wakes, true},        {programs->progs.sched_switched, true},
+	    {programs->progs.user_fault, false},        {programs->progs.kernel_fault, false},
+	    {programs->progs.timer_interrupted, false},
 	};
 	int err = 0;
 

@@ -280,6 +280,21 @@ static void judge_timeline(struct recorder *recorder)
 		recorder_degrade(recorder, "no process was seen to use CUDA");
 }
 
+/* A remark in the report: nothing is missing for it, so nothing is said now. */
+static void judge_steal(struct recorder *recorder)
+{
+	struct steal_ticks now = steal_ticks_now();
+	double share = steal_share(&recorder->steal, &now);
+	char text[128];
+
+	if (share < STEAL_TOLD)
+		return;
+	snprintf(text, sizeof(text),
+	         "the hypervisor took %.1f%% of the CPU time that this machine asked for (steal time)",
+	         100 * share);
+	recorder_put_info(recorder, "degraded", text);
+}
+
 static void finish_command(struct recorder *recorder)
 {
 	struct recorder_result *result = recorder->result;
@@ -364,6 +379,7 @@ static void finish(struct recorder *recorder)
 		recorder_note_error(recorder, err, &error);
 	}
 	judge_timeline(recorder);
+	judge_steal(recorder);
 	if (recorder->bpf && bpf_source_simulated(recorder->bpf))
 		recorder_put_number(recorder, "simulated", 1);
 	if (recorder->options->command)

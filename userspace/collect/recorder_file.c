@@ -53,6 +53,7 @@ int recorder_open_file(struct recorder *recorder, const char *default_name, stru
 void recorder_put_start(struct recorder *recorder)
 {
 	recorder->start_ns = recorder->progress_ns = clock_ns(CLOCK_MONOTONIC);
+	recorder->steal = steal_ticks_now();
 	recorder->next_progress_ns = recorder->start_ns + PROGRESS_PERIOD_NS;
 	recorder_put_number(recorder, "start_mono_ns", recorder->start_ns);
 	recorder_put_number(recorder, "start_real_ns", clock_ns(CLOCK_REALTIME));

@@ -24,10 +24,12 @@
 #include "collect/injections.h"
 #include "collect/launch.h"
 #include "collect/recorder.h"
+#include "collect/steal.h"
 #include "trace/session.h"
 
 #define MAX_DEGRADED       64
 #define PROGRESS_PERIOD_NS 1000000000ULL
+#define STEAL_TOLD         0.01 /* share of the CPU time that was asked for */
 
 struct recorder {
 	const struct recorder_options *options;
@@ -60,6 +62,7 @@ struct recorder {
 	bool write_failed;
 	bool injection_taken; /* the user's own CUDA_INJECTION64_PATH stays */
 
+	struct steal_ticks steal; /* when it began */
 	uint64_t start_ns, next_flush_ns, next_progress_ns, progress_ns, progress_events;
 	bool begun;          /* records are kept: false while a delay lasts */
 	uint64_t begin_ns;   /* when a delay is over */

@@ -54,6 +54,13 @@ static int compare_scope(const void *a, const void *b)
 	return order ? order : COMPARE(y->end_ns, x->end_ns);
 }
 
+static int compare_span(const void *a, const void *b)
+{
+	const struct span *x = a, *y = b;
+
+	return COMPARE(x->start_ns, y->start_ns);
+}
+
 static int compare_op(const void *a, const void *b)
 {
 	const struct gpu_op *x = a, *y = b;
@@ -204,6 +211,25 @@ static void trim_offcpu(struct thread *thread)
 		thread->offcpu.items[kept++] = *offcpu;
 	}
 	thread->offcpu.count = kept;
+}
+
+/* Makes the stretches that were stolen from a thread disjoint, whatever the file holds. */
+static void trim_stolen(struct thread *thread)
+{
+	size_t kept = 0;
+	uint64_t free_from = 0;
+
+	for (size_t i = 0; i < thread->stolen.count; i++) {
+		struct span span = thread->stolen.items[i];
+
+		if (span.start_ns < free_from)
+			span.start_ns = free_from;
+		if (span.end_ns <= span.start_ns)
+			continue;
+		free_from = span.end_ns;
+		thread->stolen.items[kept++] = span;
+	}
+	thread->stolen.count = kept;
 }
 
 static uint64_t call_key(uint32_t process, uint32_t correlation)
@@ -392,11 +418,13 @@ static int finish_thread(struct thread *thread, struct classifier *classifier)
 
 	array_sort(&thread->offcpu, compare_offcpu);
 	array_sort(&thread->samples, compare_sample);
+	array_sort(&thread->stolen, compare_span);
 	array_sort(&thread->overhead, compare_overhead);
 	array_sort(&thread->scopes, compare_scope);
 	if (nest_scopes(thread))
 		return -ENOMEM;
 	trim_offcpu(thread);
+	trim_stolen(thread);
 	array_for_each (offcpu, &thread->offcpu) {
 		if (classify_offcpu(classifier, offcpu))
 			return -ENOMEM;

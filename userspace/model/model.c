@@ -190,6 +190,7 @@ void model_free(struct model *model)
 	array_for_each (thread, &model->threads) {
 		array_free(&thread->offcpu);
 		array_free(&thread->samples);
+		array_free(&thread->stolen);
 		array_free(&thread->calls);
 		array_free(&thread->overhead);
 		array_free(&thread->scopes);

@@ -126,6 +126,9 @@ struct thread {
 		ARRAY(struct sample)
 	} samples; /* by time */
 	struct {
+		ARRAY(struct span)
+	} stolen; /* when the hypervisor had its CPU: by start, disjoint */
+	struct {
 		ARRAY(struct call)
 	} calls; /* outermost ones only: by enter_ns, disjoint */
 	struct {

@@ -407,6 +407,21 @@ static int load_sample(struct loader *loader, const struct record_sample *record
 	return 0;
 }
 
+static int load_steal(struct loader *loader, const struct record_steal *record)
+{
+	struct model *model = loader->model;
+	uint32_t index = model_get_thread(model, record->pid, record->tid);
+	struct span *span;
+
+	if (index == MODEL_NONE)
+		return -ENOMEM;
+	span = array_add(&model->threads.items[index].stolen);
+	if (!span)
+		return -ENOMEM;
+	*span = (struct span){record->start_ns, record->end_ns};
+	return 0;
+}
+
 static int load_stack(struct loader *loader, const struct record_stack *record)
 {
 	struct model *model = loader->model;
@@ -725,6 +740,8 @@ static int load_record(void *context, const struct record_header *record)
 		return load_offcpu(loader, body);
 	case RECORD_SAMPLE:
 		return load_sample(loader, body);
+	case RECORD_STEAL:
+		return load_steal(loader, body);
 	case RECORD_STACK:
 		return load_stack(loader, body);
 	case RECORD_SYMBOL:

@@ -105,6 +105,10 @@ static const struct advice advices[] = {
     {CAUSE_SCHED_IRQ, ANY, "Move interrupts to other CPUs (/proc/irq/*/smp_affinity).",
      "Network and storage interrupts ran on the CPU that was needed."},
 
+    {CAUSE_SCHED_STEAL, ANY, "Get CPUs that are not shared: the hypervisor gave them to others.",
+     "Another virtual machine had the processor, or this one's CPU credits were used up: dedicated or pinned "
+     "virtual CPUs, or a larger instance. Nothing inside this machine can change it."},
+
     {CAUSE_WAIT_LOCK, ANY, "Shorten what {holder} does while it holds the lock.",
      "Work under the lock can be done before it is taken; or give each thread data of its own."},
     {CAUSE_WAIT_LOCK, ANY, "Shorten what is done under the lock, or take it less often.",

@@ -57,6 +57,7 @@ static const char *const states[CAUSE_COUNT] = {
     [CAUSE_SCHED_THROTTLED] = "stopped because a CPU quota was used up",
     [CAUSE_SCHED_AFFINITY] = "bound to busy CPUs while others were idle",
     [CAUSE_SCHED_IRQ] = "held up by interrupts",
+    [CAUSE_SCHED_STEAL] = "without a CPU because the hypervisor had taken it",
     [CAUSE_WAIT_LOCK] = "waiting for a lock",
     [CAUSE_WAIT_SYSCALL] = "blocked in a system call",
     [CAUSE_WAIT_DISK] = "waiting for storage",

@@ -148,7 +148,7 @@ static bool is_cpu(const struct ranks_cause *cause)
 {
 	return has_code(cause) &&
 	       (cause->code == CAUSE_SCHED_CPU_CONTENTION || cause->code == CAUSE_SCHED_AFFINITY ||
-	        cause->code == CAUSE_SCHED_THROTTLED);
+	        cause->code == CAUSE_SCHED_THROTTLED || cause->code == CAUSE_SCHED_STEAL);
 }
 
 /* What keeps a worker from a CPU is another kind. */

@@ -124,6 +124,8 @@ static const struct field fields[][MAX_FIELDS] = {
     [RECORD_RANGE] = {FIELD(range, start_ns, NUMBER), FIELD(range, end_ns, NUMBER), FIELD(range, pid, NUMBER),
                       FIELD(range, tid, NUMBER), FIELD(range, name, STRING), FIELD(range, domain, STRING),
                       FIELD(range, kind, NUMBER)},
+    [RECORD_STEAL] = {FIELD(steal, start_ns, NUMBER), FIELD(steal, end_ns, NUMBER), FIELD(steal, pid, NUMBER),
+                      FIELD(steal, tid, NUMBER), FIELD(steal, cpu, NUMBER)},
     [RECORD_BRIDGE] = {FIELD(bridge, time_ns, NUMBER), FIELD(bridge, pid, NUMBER),
                        FIELD(bridge, phase, NUMBER), FIELD(bridge, error, SIGNED),
                        FIELD(bridge, text, STRING), FIELD(bridge, cupti_version, NUMBER),

@@ -26,6 +26,7 @@ static const struct record_layout layouts[] = {
     [RECORD_OVERHEAD] = {LAYOUT(overhead), TIMES(overhead, start_ns, end_ns), .event = true},
     [RECORD_LOSS] = {LAYOUT(loss), TIMES(loss, start_ns, end_ns)},
     [RECORD_RANGE] = {LAYOUT(range), TIMES(range, start_ns, end_ns), .event = true},
+    [RECORD_STEAL] = {LAYOUT(steal), TIMES(steal, start_ns, end_ns), .event = true},
     [RECORD_BRIDGE] = {LAYOUT(bridge), TIMES(bridge, time_ns, time_ns)},
     [RECORD_RANK] = {LAYOUT(rank)},
 };

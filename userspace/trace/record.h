@@ -38,6 +38,7 @@ enum record_type {
 	RECORD_BRIDGE = 18,
 	RECORD_RANK = 19,
 	RECORD_RANGE = 20,
+	RECORD_STEAL = 21,
 };
 
 struct record_header {
@@ -171,6 +172,18 @@ struct record_sample {
 	uint32_t faults;
 	uint32_t cpu;
 	uint64_t ip;
+};
+
+/*
+ * The hypervisor ran something else on the CPU that the thread had, or that had been idle and was to take it.
+ * How long is exact, when is so but for a few milliseconds.
+ */
+struct record_steal {
+	struct record_header header;
+	uint64_t start_ns, end_ns;
+	uint32_t pid, tid;
+	uint32_t cpu;
+	uint32_t pad;
 };
 
 #define RECORD_STACK_KERNEL 1
@@ -410,5 +423,6 @@ _Static_assert(sizeof(struct record_loss) == 40, "record_loss");
 _Static_assert(sizeof(struct record_bridge) == 64, "record_bridge");
 _Static_assert(sizeof(struct record_rank) == 24, "record_rank");
 _Static_assert(sizeof(struct record_range) == 48, "record_range");
+_Static_assert(sizeof(struct record_steal) == 40, "record_steal");
 
 #endif

@@ -117,7 +117,11 @@ static void end_filler(struct plant *plant)
 }
 
 const struct plant_kind kinds_of_memory[] = {
-    {.name = "minor_fault", .code = "memory.minor_fault", .places = PLACES, .run = touch_fresh_pages},
+    {.name = "minor_fault",
+     .code = "memory.minor_fault",
+     .places = PLACES,
+     .never_blocks = true,
+     .run = touch_fresh_pages},
     {.name = "mmap_lock",
      .code = "memory.mmap_lock",
      .measure = MEASURE_BLOCKED,

@@ -37,8 +37,9 @@ enum measure {
 struct stall_record {
 	uint64_t begun_ns; /* when the runner turned to it, before it prepared */
 	uint64_t start_ns, end_ns;
-	uint64_t cpu_ns;   /* of the runner */
-	uint64_t delay_ns; /* runnable without a CPU: the runner, and whom it waits for */
+	uint64_t cpu_ns; /* of the runner */
+	uint64_t
+	    delay_ns; /* runnable without a CPU: the runner, and whom it waits for; what was stolen from it */
 	uint64_t aside_ns; /* part of cpu_ns that serves the plant but is not what it plants */
 };
 
@@ -60,6 +61,7 @@ struct plant_kind {
 	enum measure measure;
 	unsigned int places; /* bits of enum place */
 	bool drained;        /* the launcher synchronises in every step */
+	bool never_blocks;   /* a stall's time that is neither CPU time nor run delay was stolen */
 	bool needs_idle;     /* what cpu_allowed(false) names must be idle: work there is other load */
 	/* Before CUDA is initialised, in the launcher; NULL: nothing. */
 	void (*configure)(struct plant *plant);

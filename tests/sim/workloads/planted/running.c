@@ -126,11 +126,12 @@ static void use_up_quota(struct plant *plant)
 }
 
 const struct plant_kind kinds_of_running[] = {
-    {.name = "compute", .code = "host.user_code", .places = ANYWHERE, .run = compute},
+    {.name = "compute", .code = "host.user_code", .places = ANYWHERE, .never_blocks = true, .run = compute},
     {.name = "serial",
      .code = "host.sync_then_serial",
      .places = 1u << PLACE_LAUNCHER,
      .drained = true,
+     .never_blocks = true,
      .run = compute},
     {.name = "contention",
      .code = "sched.cpu_contention",

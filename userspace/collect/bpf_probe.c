@@ -197,7 +197,7 @@ static int set_sizes(struct whyidle_bpf *programs, const struct plan *plan,
 
 /*
  * For tests of degraded recordings: WHYIDLE_BPF_WITHOUT names, separated by commas, programs that are treated
- * as if the kernel refused them, or "task_storage", "uprobe_multi" or "user_stacks".
+ * as if the kernel refused them, or "task_storage", "uprobe_multi", "user_stacks" or "steal_clock".
  */
 static bool treated_as_refused(const char *name)
 {
@@ -343,7 +343,7 @@ static int check_kernel(struct plan *plan, struct error *error)
 		    "a kernel built with CONFIG_DEBUG_INFO_BTF is needed");
 	plan->pid_namespace = own_pid_namespace();
 	plan->switch_has_state = tracepoint_parameters(kernel, "sched_switch") >= 4;
-	plan->virtual = steal_possible();
+	plan->virtual = steal_possible() && !treated_as_refused("steal_clock");
 	plan->timer_interrupts = tracepoint_parameters(kernel, "local_timer_exit") >= 0;
 	btf__free(kernel);
 	plan->uprobe_multi = !treated_as_refused("uprobe_multi") && bpf_uprobe_multi_works();

@@ -48,9 +48,10 @@ class Proof:
         self.failures = {}
         self.skipped = {}
 
-    def baseline(self, name, milliseconds, extra):
+    def baseline(self, plant, extra):
         """The same loop with nothing planted, measured next to the first run that wants it."""
-        key = (name, runs.gpu_us(milliseconds), tuple(extra))
+        name = runs.split(plant)[0]
+        key = (name, runs.gpu_us(plant), tuple(extra))
         if key not in self.without:
             self.without[key] = runs.run_without(self.bench, name, key[1], extra)
         return self.without[key]
@@ -60,7 +61,7 @@ class Proof:
         if not verdict["top_ok"] or not verdict["time_ok"]:
             self.keep(name)
         verdict["replay"] = runs.replay_of(report)
-        verdict["gain"] = runs.judge_gain(truth, report, self.baseline(*runs.split(name), extra))
+        verdict["gain"] = runs.judge_gain(truth, report, self.baseline(name, extra))
         return verdict
 
     def double(self, name, pair):

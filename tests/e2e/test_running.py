@@ -9,9 +9,10 @@ import shutil
 import signal
 import subprocess
 
-from harness import needs, one_line_error, wait_until
+from harness import limit, needs, one_line_error, wait_until
 
 QUIET = ("-q", "--no-report")
+TRIES = 3
 
 
 class Target:
@@ -170,15 +171,23 @@ def inferred_and_real(ctx, shape):
     return idle_share(gpu), truth["idle_ns"] / (truth["end_ns"] - truth["start_ns"])
 
 
+@limit(120)
 @needs("bpf")
 def test_inferred_where_waits_show_little(ctx):
     """Loops that wait a step late, or launch slowly: against the device's own account of the same run."""
     told = []
     for shape in ("behind", "drained", "bound", "rare"):
-        share, real = inferred_and_real(ctx, shape)
-        told.append(f"{shape} {share:.1%}, the device says {real:.1%}")
-        # Late returns on a busy machine make idle time look shorter; none may be made up (2 points: another window).
-        assert real / 2 - 0.02 <= share <= real + 0.02, told[-1]
+        # Late returns on a busy machine make idle time look shorter, so one quiet run is enough for the lower limit; none
+        # may ever be made up (2 points: another window).
+        for _ in range(TRIES):
+            share, real = inferred_and_real(ctx, shape)
+            last = f"{shape} {share:.1%}, the device says {real:.1%}"
+            assert share <= real + 0.02, last
+            if share >= real / 2 - 0.02:
+                break
+        else:
+            raise AssertionError(f"{last}, in each of {TRIES} runs")
+        told.append(last)
     return "; ".join(told)
 
 

@@ -69,7 +69,7 @@ BPF_TEST := $(BUILD)/tests/bpf-source-test
 BPF_TEST_OBJECTS := $(BUILD)/obj/tests/e2e/test_bpf_source.o $(BUILD)/obj/tests/e2e/bpf_recording.o
 # The parts of userspace/ that it needs: this test can run while others do not build.
 BPF_TEST_PARTS := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard userspace/collect/bpf_*.c userspace/collect/python_*.c \
-	userspace/collect/pure_python_*.c userspace/collect/pure_call_arguments.c \
+	userspace/collect/pure_python_*.c userspace/collect/pure_call_arguments.c userspace/collect/pure_nccl_calls.c \
 	userspace/collect/process_*.c userspace/collect/pure_process_match.c userspace/collect/data_names.c \
 	userspace/collect/user_stacks.c userspace/collect/steal.c \
 	userspace/trace/*.c userspace/symbols/*.c userspace/base/*.c) userspace/model/cuda_call.c)

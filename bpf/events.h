@@ -40,6 +40,7 @@ enum wire_type {
 	WIRE_FILE = 9,
 	WIRE_CALLER = 10,
 	WIRE_STEAL = 11,
+	WIRE_NCCL = 12,
 };
 
 struct wire_header {
@@ -324,6 +325,50 @@ struct wire_steal {
 	__u32 tgid, tid;
 };
 
+enum wire_nccl_function {
+	WIRE_NCCL_ALL_REDUCE = 1,
+	WIRE_NCCL_REDUCE = 2,
+	WIRE_NCCL_BROADCAST = 3,
+	WIRE_NCCL_ALL_GATHER = 4,
+	WIRE_NCCL_REDUCE_SCATTER = 5,
+	WIRE_NCCL_ALL_TO_ALL = 6,
+	WIRE_NCCL_GATHER = 7,
+	WIRE_NCCL_SCATTER = 8,
+	WIRE_NCCL_SEND = 9,
+	WIRE_NCCL_RECV = 10,
+	WIRE_NCCL_BCAST = 11, /* the older form of a broadcast, which calls the other */
+	WIRE_NCCL_GROUP_START = 12,
+	WIRE_NCCL_GROUP_END = 13,
+	WIRE_NCCL_INIT = 14,          /* ncclUniqueId passed by value */
+	WIRE_NCCL_INIT_SCALABLE = 15, /* several, passed by address */
+	WIRE_NCCL_SPLIT = 16,
+	WIRE_NCCL_DESTROY = 17,
+};
+
+#define WIRE_NCCL_RECEIVES (1u << 31) /* set in the peer of a receive where messages are counted */
+
+/*
+ * A call of NCCL seen by uprobes: an operation, the end of the outermost group if there were operations in
+ * it, a communicator that is made or given up.
+ */
+struct wire_nccl {
+	struct wire_header header;
+	__u64 time_ns; /* entry; of a communicator that is made the return */
+	__u32 tgid, tid;
+	__u32 function; /* enum wire_nccl_function */
+	__u32 type;     /* ncclDataType_t */
+	__u64 comm;     /* handle, 0: of the end of a group */
+	__u64 id; /* of the communicator, the same on all its ranks; 0: it was made before the probes were set
+	           */
+	__u64 number; /* operations on the communicator before this one; of a send or receive the messages to
+	                 or from that peer */
+	__u64 count;  /* elements, as the function counts them */
+	__u64 stream;
+	__u32 peer;       /* of a send or receive; else the root */
+	__u32 size, rank; /* of the communicator; size 0: not known */
+	__u32 group;      /* number of the group on this thread, 0: in none */
+};
+
 /* Indices of the loss counters kept by BPF (one 64-bit counter each). */
 enum wire_loss {
 	WIRE_LOSS_RING = 0,    /* ring buffer full */
@@ -349,5 +394,6 @@ _Static_assert(sizeof(struct wire_exit) == 40, "wire_exit");
 _Static_assert(sizeof(struct wire_call) == 64, "wire_call");
 _Static_assert(sizeof(struct wire_caller) == 48, "wire_caller");
 _Static_assert(sizeof(struct wire_steal) == 32, "wire_steal");
+_Static_assert(sizeof(struct wire_nccl) == 88, "wire_nccl");
 
 #endif

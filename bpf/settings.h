@@ -36,6 +36,20 @@
 #define CALL_OBJECT(cookie)   ((__u32)((cookie) >> 40) & 0xff)
 #define CALL_SIZE(cookie)     ((__u32)((cookie) >> 48) & 0xff)
 
+/*
+ * The same of a probe on a function of NCCL: its enum wire_nccl_function, and where it has count, type, peer
+ * or root, communicator and stream: CALL_PLACE_ARGUMENT + n, or CALL_PLACE_NONE.
+ */
+#define NCCL_COOKIE(function, count, type, peer, comm, stream)                                               \
+	((__u64)(function) | (__u64)(count) << 8 | (__u64)(type) << 16 | (__u64)(peer) << 24 |               \
+	 (__u64)(comm) << 32 | (__u64)(stream) << 40)
+#define NCCL_FUNCTION(cookie) ((__u32)(cookie)&0xff)
+#define NCCL_COUNT(cookie)    ((__u32)((cookie) >> 8) & 0xff)
+#define NCCL_TYPE(cookie)     ((__u32)((cookie) >> 16) & 0xff)
+#define NCCL_PEER(cookie)     ((__u32)((cookie) >> 24) & 0xff)
+#define NCCL_COMM(cookie)     ((__u32)((cookie) >> 32) & 0xff)
+#define NCCL_STREAM(cookie)   ((__u32)((cookie) >> 40) & 0xff)
+
 /* What the first argument of a system call is. */
 enum syscall_kind {
 	SYSCALL_OTHER = 0,

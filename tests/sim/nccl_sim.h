@@ -19,7 +19,8 @@
  *	SIM_NCCL_TRUTH   folder for the account of each communicator and rank, COMMUNICATOR-RANK.json
  *
  * An account is written by ncclCommDestroy: per kernel when it started, when the last rank came and which it
- * was, when it ended, its operations and bytes (CLOCK_MONOTONIC).
+ * was, when it ended, its operations and bytes (CLOCK_MONOTONIC), in the order in which they ended; and the
+ *process.
  */
 #ifndef WHYIDLE_SIM_NCCL_H
 #define WHYIDLE_SIM_NCCL_H
@@ -27,6 +28,7 @@
 #include "tests/sim/cuda_sim.h"
 
 #define NCCL_UNIQUE_ID_BYTES 128
+#define NCCL_SPLIT_NOCOLOR   (-1)
 #define NCCL_MAJOR           2
 #define NCCL_VERSION_CODE    22703
 
@@ -71,6 +73,8 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId *id);
 ncclResult_t ncclCommInitRank(ncclComm_t *comm, int nranks, ncclUniqueId id, int rank);
 ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int nranks, ncclUniqueId id, int rank,
                                     ncclConfig_t *config);
+/* Blocks until all ranks of `comm` have called it. One communicator for each colour; NULL for no colour. */
+ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *result, ncclConfig_t *config);
 /* Waits for what the communicator still does on this rank. */
 ncclResult_t ncclCommDestroy(ncclComm_t comm);
 ncclResult_t ncclCommCount(ncclComm_t comm, int *count);
@@ -85,6 +89,10 @@ ncclResult_t ncclReduce(const void *send, void *receive, size_t count, ncclDataT
                         ncclRedOp_t operation, int root, ncclComm_t comm, cudaStream_t stream);
 ncclResult_t ncclBroadcast(const void *send, void *receive, size_t count, ncclDataType_t type, int root,
                            ncclComm_t comm, cudaStream_t stream);
+ncclResult_t ncclBcast(void *buffer, size_t count, ncclDataType_t type, int root, ncclComm_t comm,
+                       cudaStream_t stream);
+ncclResult_t ncclAlltoAll(const void *send, void *receive, size_t count, ncclDataType_t type, ncclComm_t comm,
+                          cudaStream_t stream);
 ncclResult_t ncclAllGather(const void *send, void *receive, size_t count, ncclDataType_t type,
                            ncclComm_t comm, cudaStream_t stream);
 ncclResult_t ncclReduceScatter(const void *send, void *receive, size_t count, ncclDataType_t type,

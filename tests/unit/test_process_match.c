@@ -3,8 +3,10 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "bpf/events.h"
 #include "bpf/settings.h"
 #include "collect/pure_call_arguments.h"
+#include "collect/pure_nccl_calls.h"
 #include "base/proc_file.h"
 #include "collect/pure_process_match.h"
 #include "model/cuda_call.h"
@@ -103,6 +105,10 @@ Test(process_match, libraries)
 	cr_assert(is_cuda_library("libcudart.so.13") && is_cuda_library("libcudart-0a1b2c.so.12.1"));
 	cr_assert_not(is_cuda_library("libcudadebugger.so.1"));
 	cr_assert_not(is_cuda_library("libcudnn.so.9"));
+	cr_assert(is_nccl_library("libnccl.so.2") && is_nccl_library("libnccl-1a2b.so.2.27.3"));
+	cr_assert(is_nccl_library("libtorch_cuda.so"));
+	cr_assert_not(is_nccl_library("libnccl-net") || is_nccl_library("libnccltests.so"));
+	cr_assert_not(is_nccl_library("libtorch_cuda_linalg.so"));
 	cr_assert(mapped_path_deleted("/a/libcuda.so.1 (deleted)", &length) &&
 	          length == strlen("/a/libcuda.so.1"));
 	cr_assert_not(mapped_path_deleted("/a/libcuda.so.1", &length));
@@ -143,4 +149,32 @@ Test(process_match, arguments_of_calls)
 		if (!strncmp(name, "cu", 2) && cuda_functions[i].class == CUDA_LAUNCH)
 			cr_assert_neq(call_arguments_find(name)->size, CALL_SIZE_NONE, "%s", name);
 	}
+}
+
+/* By the prototypes: the communicator is before the stream, which is last; what is counted comes with its
+ * type. */
+Test(process_match, arguments_of_nccl)
+{
+	bool creates;
+	uint64_t cookie = nccl_call_cookie("ncclReduce", &creates);
+
+	cr_assert_eq(NCCL_FUNCTION(cookie), WIRE_NCCL_REDUCE);
+	cr_assert_eq(NCCL_COUNT(cookie), CALL_PLACE_ARGUMENT + 2);
+	cr_assert_eq(NCCL_PEER(cookie), CALL_PLACE_ARGUMENT + 5);
+	cr_assert_eq(NCCL_STREAM(cookie), CALL_PLACE_ARGUMENT + 7);
+	cr_assert_not(creates);
+	static const char *const operations[] = {
+	    "ncclAllReduce", "ncclReduce", "ncclBroadcast", "ncclBcast", "ncclAllGather", "ncclReduceScatter",
+	    "ncclAlltoAll",  "ncclGather", "ncclScatter",   "ncclSend",  "ncclRecv"};
+	for (size_t i = 0; i < sizeof(operations) / sizeof(operations[0]); i++) {
+		cookie = nccl_call_cookie(operations[i], &creates);
+		cr_assert(cookie && !creates, "%s", operations[i]);
+		cr_assert_eq(NCCL_TYPE(cookie), NCCL_COUNT(cookie) + 1, "%s", operations[i]);
+		cr_assert_eq(NCCL_STREAM(cookie), NCCL_COMM(cookie) + 1, "%s", operations[i]);
+	}
+	cr_assert(nccl_call_cookie("ncclCommInitRankConfig", &creates) && creates);
+	cr_assert(nccl_call_cookie("ncclCommSplit", &creates) && creates);
+	cr_assert(nccl_call_cookie("ncclCommDestroy", &creates) && !creates);
+	cr_assert_eq(nccl_call_cookie("ncclCommCount", &creates), 0);
+	cr_assert_eq(nccl_call_cookie("pncclAllReduce", &creates), 0, "the same place under another name");
 }

@@ -172,7 +172,8 @@ static const struct option_spec options[] = {
      .advanced = true},
     {.name = "uprobes",
      .argument = "WHEN",
-     .help = "probes on CUDA calls: auto (where the CUPTI bridge does not work), always, never",
+     .help = "probes on CUDA calls: auto (where the CUPTI bridge does not work), always, never (nor on those "
+             "of NCCL)",
      .kind = OPTION_CHOICE,
      .offset = FIELD(uprobes),
      .choices = uprobe_words,

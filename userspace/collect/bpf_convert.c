@@ -17,7 +17,7 @@ static const uint16_t wire_sizes[] = {
     [WIRE_EXEC] = sizeof(struct wire_exec),     [WIRE_EXIT] = sizeof(struct wire_exit),
     [WIRE_CALL] = sizeof(struct wire_call),     [WIRE_STACK] = sizeof(struct wire_stack),
     [WIRE_FILE] = sizeof(struct wire_file),     [WIRE_CALLER] = sizeof(struct wire_caller),
-    [WIRE_STEAL] = sizeof(struct wire_steal),
+    [WIRE_STEAL] = sizeof(struct wire_steal),   [WIRE_NCCL] = sizeof(struct wire_nccl),
 };
 
 static uint32_t string_id(struct bpf_converter *converter, const char *text, size_t room)
@@ -137,6 +137,51 @@ static int convert_steal(struct bpf_converter *converter, const struct wire_stea
 	    .cpu = wire->header.cpu,
 	};
 
+	return session_writer_put(converter->writer, &record, error);
+}
+
+static int convert_nccl(struct bpf_converter *converter, const struct wire_nccl *wire, struct error *error)
+{
+	static const uint8_t functions[] = {
+	    [WIRE_NCCL_ALL_REDUCE] = RECORD_NCCL_ALL_REDUCE,
+	    [WIRE_NCCL_REDUCE] = RECORD_NCCL_REDUCE,
+	    [WIRE_NCCL_BROADCAST] = RECORD_NCCL_BROADCAST,
+	    [WIRE_NCCL_ALL_GATHER] = RECORD_NCCL_ALL_GATHER,
+	    [WIRE_NCCL_REDUCE_SCATTER] = RECORD_NCCL_REDUCE_SCATTER,
+	    [WIRE_NCCL_ALL_TO_ALL] = RECORD_NCCL_ALL_TO_ALL,
+	    [WIRE_NCCL_GATHER] = RECORD_NCCL_GATHER,
+	    [WIRE_NCCL_SCATTER] = RECORD_NCCL_SCATTER,
+	    [WIRE_NCCL_SEND] = RECORD_NCCL_SEND,
+	    [WIRE_NCCL_RECV] = RECORD_NCCL_RECV,
+	    [WIRE_NCCL_BCAST] = RECORD_NCCL_BROADCAST,
+	    [WIRE_NCCL_GROUP_END] = RECORD_NCCL_GROUP_END,
+	    [WIRE_NCCL_INIT] = RECORD_NCCL_CREATE,
+	    [WIRE_NCCL_INIT_SCALABLE] = RECORD_NCCL_CREATE,
+	    [WIRE_NCCL_SPLIT] = RECORD_NCCL_CREATE,
+	    [WIRE_NCCL_DESTROY] = RECORD_NCCL_DESTROY,
+	};
+	struct record_nccl record = {
+	    .header = {.type = RECORD_NCCL, .size = sizeof(record)},
+	    .time_ns = wire->time_ns,
+	    .pid = wire->tgid,
+	    .tid = wire->tid,
+	    .type = wire->type,
+	    .comm = wire->comm,
+	    .id = wire->id,
+	    .number = wire->number,
+	    .count = wire->count,
+	    .stream = wire->stream,
+	    .peer = wire->peer,
+	    .size = wire->size,
+	    .rank = wire->rank,
+	    .group = wire->group,
+	};
+
+	if (wire->function >= sizeof(functions) || !functions[wire->function]) {
+		converter->invalid++;
+		return 0;
+	}
+	record.function = functions[wire->function];
 	return session_writer_put(converter->writer, &record, error);
 }
 
@@ -306,6 +351,8 @@ int bpf_convert(struct bpf_converter *converter, const void *data, size_t size, 
 		return convert_caller(converter, data, error);
 	case WIRE_STEAL:
 		return convert_steal(converter, data, error);
+	case WIRE_NCCL:
+		return convert_nccl(converter, data, error);
 	default:
 		return convert_call(converter, data, error);
 	}

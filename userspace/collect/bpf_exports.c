@@ -26,7 +26,8 @@ static bool file_offset(Elf *elf, uint64_t value, uint64_t *offset)
 	return false;
 }
 
-int bpf_exports_visit(Elf *elf, int (*visit)(void *context, const struct bpf_export *export), void *context)
+static int visit_table(Elf *elf, uint32_t type, int (*visit)(void *context, const struct bpf_export *export),
+                       void *context)
 {
 	Elf_Scn *section = NULL;
 	GElf_Shdr header;
@@ -35,7 +36,7 @@ int bpf_exports_visit(Elf *elf, int (*visit)(void *context, const struct bpf_exp
 	int result = 0;
 
 	while ((section = elf_nextscn(elf, section))) {
-		if (!gelf_getshdr(section, &header) || header.sh_type != SHT_DYNSYM || !header.sh_entsize)
+		if (!gelf_getshdr(section, &header) || header.sh_type != type || !header.sh_entsize)
 			continue;
 		data = elf_getdata(section, NULL);
 		for (int i = 0; data && !result && gelf_getsym(data, i, &symbol); i++) {
@@ -50,6 +51,16 @@ int bpf_exports_visit(Elf *elf, int (*visit)(void *context, const struct bpf_exp
 		break;
 	}
 	return result;
+}
+
+int bpf_exports_visit(Elf *elf, int (*visit)(void *context, const struct bpf_export *export), void *context)
+{
+	return visit_table(elf, SHT_DYNSYM, visit, context);
+}
+
+int bpf_symbols_visit(Elf *elf, int (*visit)(void *context, const struct bpf_export *export), void *context)
+{
+	return visit_table(elf, SHT_SYMTAB, visit, context);
 }
 
 int bpf_exports_open(const char *path, struct stat *status)

@@ -20,6 +20,9 @@ struct bpf_export {
  */
 int bpf_exports_visit(Elf *elf, int (*visit)(void *context, const struct bpf_export *export), void *context);
 
+/* The same for all symbols of a file that was not stripped. */
+int bpf_symbols_visit(Elf *elf, int (*visit)(void *context, const struct bpf_export *export), void *context);
+
 /* Opens a regular file; never waits for it. Returns a descriptor or a negative errno (-EINVAL: no file). */
 int bpf_exports_open(const char *path, struct stat *status);
 

@@ -55,6 +55,9 @@ static const struct program {
     {"call_launches", false, "CUDA launches cannot be probed"},
     {"call_enters", false, "CUDA calls that block cannot be probed"},
     {"call_returns", false, "the end of CUDA calls cannot be probed"},
+    {"nccl_called", false, "calls of NCCL cannot be probed"},
+    {"nccl_creates", false, "communicators of NCCL are not known: they cannot be probed"},
+    {"nccl_created", false, "communicators of NCCL are not known: their making cannot be probed"},
     {"lock_called", false, "locks are not named: the C library cannot be probed"},
 };
 
@@ -215,7 +218,9 @@ static bool treated_as_refused(const char *name)
 static int set_attach_types(struct whyidle_bpf *programs, const struct plan *plan)
 {
 	struct bpf_program *const probes[] = {programs->progs.call_launches, programs->progs.call_enters,
-	                                      programs->progs.call_returns, programs->progs.lock_called};
+	                                      programs->progs.call_returns,  programs->progs.lock_called,
+	                                      programs->progs.nccl_called,   programs->progs.nccl_creates,
+	                                      programs->progs.nccl_created};
 	int err = 0;
 
 	for (size_t i = 0; plan->uprobe_multi && i < sizeof(probes) / sizeof(probes[0]) && !err; i++)

@@ -21,6 +21,7 @@
 #include "collect/bpf_calls.h"
 #include "collect/bpf_convert.h"
 #include "collect/bpf_locks.h"
+#include "collect/bpf_nccl.h"
 #include "collect/bpf_probe.h"
 #include "collect/bpf_stacks.h"
 #include "collect/bpf_tasks.h"
@@ -38,6 +39,7 @@ struct bpf_source {
 	struct ring_buffer *ring;
 	struct bpf_calls calls;
 	struct bpf_locks locks;
+	struct bpf_nccl nccl;
 	struct bpf_stacks stacks;
 	struct user_stacks user_stacks;
 	struct bpf_converter converter;
@@ -223,11 +225,12 @@ static int clear_stack_cost(const struct whyidle_bpf *programs)
 int bpf_source_renew(struct bpf_source *source, unsigned parts, struct error *error)
 {
 	struct whyidle_bpf *programs = source->programs;
-	const struct bpf_map *const maps[] = {programs->maps.tracked_processes, programs->maps.named_threads,
-	                                      programs->maps.named_files, programs->maps.python_processes,
-	                                      /* Nothing in them is ever replaced: they would fill up. */
-	                                      programs->maps.kernel_stacks,
-	                                      programs->maps.kernel_stacks_second};
+	const struct bpf_map *const maps[] = {
+	    programs->maps.tracked_processes, programs->maps.named_threads, programs->maps.named_files,
+	    programs->maps.python_processes, programs->maps.nccl_comms, programs->maps.nccl_messages,
+	    programs->maps.nccl_threads,
+	    /* Nothing in them is ever replaced: they would fill up. */
+	    programs->maps.kernel_stacks, programs->maps.kernel_stacks_second};
 	int err = 0;
 
 	if (source->attached || bpf_program__fd(programs->progs.threads_forgotten) < 0)
@@ -485,6 +488,14 @@ int bpf_source_attach_locks(struct bpf_source *source, uint32_t pid, struct erro
 	return bpf_locks_attach(&source->locks, program, pid, error);
 }
 
+int bpf_source_attach_nccl(struct bpf_source *source, uint32_t pid, struct error *error)
+{
+	if (bpf_program__fd(source->programs->progs.nccl_called) < 0 ||
+	    bpf_calls_one_by_one(source->programs))
+		return 0;
+	return bpf_nccl_attach(&source->nccl, source->programs, pid, error);
+}
+
 bool bpf_source_simulated(const struct bpf_source *source)
 {
 	return source->calls.simulated;
@@ -668,6 +679,7 @@ int bpf_source_finish(struct bpf_source *source, struct error *error)
 	err = write_notes(source, result < 0 ? NULL : error);
 	bpf_calls_detach(&source->calls, source->programs);
 	bpf_locks_free(&source->locks);
+	bpf_nccl_free(&source->nccl);
 	return result < 0 ? result : err;
 }
 
@@ -699,6 +711,7 @@ void bpf_source_close(struct bpf_source *source)
 	detach(source);
 	bpf_calls_detach(&source->calls, source->programs);
 	bpf_locks_free(&source->locks);
+	bpf_nccl_free(&source->nccl);
 	ring_buffer__free(source->ring);
 	bpf_calls_free(&source->calls);
 	bpf_stacks_free(&source->stacks);

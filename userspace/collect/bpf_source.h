@@ -111,6 +111,13 @@ int bpf_source_attach_calls(struct bpf_source *source, const char *path, struct 
  */
 int bpf_source_attach_locks(struct bpf_source *source, uint32_t pid, struct error *error);
 
+/*
+ * Puts uprobes on the functions of every copy of NCCL that a process has mapped (RECORD_NCCL). Files are
+ * keyed as above: where nothing is new it costs a look at /proc/PID/maps. Returns the number of functions
+ * probed by this call (0 also on Linux before 6.6), or a negative errno.
+ */
+int bpf_source_attach_nccl(struct bpf_source *source, uint32_t pid, struct error *error);
+
 /* True if one of the files was the driver of the simulated GPU. */
 bool bpf_source_simulated(const struct bpf_source *source);
 

@@ -358,6 +358,8 @@ static int accept_bridges(struct bridge_server *server, struct session_writer *w
 			close(fd);
 			continue;
 		}
+		if (server->options.connects)
+			server->options.connects(server->options.context, peer.pid);
 		err = add_bridge(server, fd, peer.pid);
 		if (!err) {
 			err = write_name(server, peer.pid, writer, failed ? NULL : error);

@@ -25,6 +25,9 @@ struct bridge_server_options {
 	bool wait;                /* keep nothing that has a time before bridge_server_begin */
 	/* Called when something is worth telling a person; pid 0 if it concerns no process. */
 	void (*degraded)(void *context, uint32_t pid, const char *what);
+	/* A process has connected and is held until this returns: for what must be ready before it goes on.
+	 * NULL is allowed. */
+	void (*connects)(void *context, uint32_t pid);
 	void *context;
 };
 

@@ -71,6 +71,13 @@ static void note_gone(struct cuda_watch *watch, const struct discovered *process
 		watch->options.without_bridge(watch->options.context, process->pid, state, text, NULL, 0);
 }
 
+static void on_looked(void *context, struct discovered *process)
+{
+	struct cuda_watch *watch = context;
+
+	watch->options.looked(watch->options.context, process->pid);
+}
+
 static void on_gone(void *context, struct discovered *process)
 {
 	note_gone(context, process);
@@ -92,6 +99,8 @@ struct cuda_watch *cuda_watch_open(const struct cuda_watch_options *options)
 	if (!watch)
 		return NULL;
 	watch->options = *options;
+	if (options->looked)
+		discover.looked = on_looked;
 	discover.filter.pids = &watch->options.root_pid;
 	discover.filter.pid_count = 1;
 	watch->discover = discover_open(&discover);

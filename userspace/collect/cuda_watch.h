@@ -23,6 +23,8 @@ struct cuda_watch_options {
 	/* A process has CUDA mapped, whatever its bridge does; called once for each process. NULL is allowed.
 	 */
 	void (*mapped)(void *context, uint32_t pid, const struct cuda_library *libraries, size_t count);
+	/* The mappings of a process that has CUDA have changed. NULL is allowed. */
+	void (*looked)(void *context, uint32_t pid);
 	/*
 	 * A process uses CUDA but has no working bridge; called once for each process. `state` and `text`
 	 * are what is known of its bridge. No libraries: it has ended already.

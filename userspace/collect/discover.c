@@ -255,6 +255,8 @@ static void look_at(struct discover *discover, struct known *known)
 	process->library_count = count;
 	if (!see_start(discover, known) && count > earlier)
 		tell(discover, process);
+	if (discover->options.looked)
+		discover->options.looked(discover->options.context, process);
 }
 
 /* ---- all processes ---- */

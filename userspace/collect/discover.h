@@ -62,6 +62,8 @@ struct discover_options {
 	 * not use it (CUDA does not work after fork) until discover_look says that it does.
 	 */
 	void (*found)(void *context, struct discovered *process, bool again);
+	/* The mappings of one that was found were read, since they have changed. NULL is allowed. */
+	void (*looked)(void *context, struct discovered *process);
 	/* It has ended, or has executed another program. What `process` points to goes after this. NULL is
 	 * allowed. */
 	void (*gone)(void *context, struct discovered *process);

@@ -255,3 +255,8 @@ size_t process_c_libraries(uint32_t pid, struct cuda_library *libraries, size_t 
 {
 	return mapped_libraries(pid, "/lib", is_c_library, libraries, max);
 }
+
+size_t process_nccl_libraries(uint32_t pid, struct cuda_library *libraries, size_t max)
+{
+	return mapped_libraries(pid, "/lib", is_nccl_library, libraries, max);
+}

@@ -82,4 +82,7 @@ size_t process_cuda_libraries(uint32_t pid, struct cuda_library *libraries, size
 /* The same for glibc: libc and, until 2.33, libpthread. */
 size_t process_c_libraries(uint32_t pid, struct cuda_library *libraries, size_t max);
 
+/* The same for what may hold NCCL. */
+size_t process_nccl_libraries(uint32_t pid, struct cuda_library *libraries, size_t max);
+
 #endif

@@ -216,3 +216,9 @@ bool is_c_library(const char *name)
 	return !strcmp(name, "libc.so.6") || !strcmp(name, "libpthread.so.0") ||
 	       !strncmp(name, "libc-2.", 7) || !strncmp(name, "libpthread-2.", 13);
 }
+
+bool is_nccl_library(const char *name)
+{
+	return (!strncmp(name, "libnccl", 7) && is_library_end(name + 7)) ||
+	       (!strncmp(name, "libtorch_cuda", 13) && is_library_end(name + 13));
+}

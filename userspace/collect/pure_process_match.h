@@ -66,6 +66,9 @@ bool is_c_library(const char *name);
 /* "libcuda.so", "libcuda.so.1", "libcudart.so.13", "libcudart-0a1b2c.so.12.1" (as wheels rename it). */
 bool is_cuda_library(const char *name);
 
+/* "libnccl.so.2", also as wheels rename it; "libtorch_cuda.so", into which PyTorch may link it. */
+bool is_nccl_library(const char *name);
+
 /* True for the driver; a runtime alone, mapped by merely importing a framework, is not yet use of CUDA. */
 bool is_cuda_driver(const char *name);
 

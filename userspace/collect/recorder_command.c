@@ -56,6 +56,7 @@ static int prepare_bridge(struct recorder *recorder, struct error *error)
 	    .write_names = recorder->options->no_bpf,
 	    .wait = recorder->options->delay_ns != 0,
 	    .degraded = recorder_bridge_degraded,
+	    .connects = recorder_probe_nccl,
 	    .context = recorder,
 	};
 	struct environment *environment = &recorder->environment;
@@ -130,6 +131,7 @@ static int start_watch(struct recorder *recorder, struct error *error)
 	struct cuda_watch_options watch = {
 	    .root_pid = recorder->launch.pid,
 	    .server = recorder->server,
+	    .looked = recorder_probe_nccl,
 	    .without_bridge = recorder_cuda_without_bridge,
 	    .context = recorder,
 	};

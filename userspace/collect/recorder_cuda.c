@@ -36,6 +36,21 @@ void recorder_probe_locks(struct recorder *recorder, uint32_t pid)
 		recorder_degrade(recorder, "the locks of process %u are not named: %s", pid, error.text);
 }
 
+void recorder_probe_nccl(void *context, uint32_t pid)
+{
+	struct recorder *recorder = context;
+	struct error error = {0};
+	int probed;
+
+	if (!recorder->bpf || recorder->options->uprobes == RECORDER_UPROBES_NEVER)
+		return;
+	probed = bpf_source_attach_nccl(recorder->bpf, pid, &error);
+	if (probed < 0)
+		recorder_degrade(recorder, "no probes on the NCCL calls of process %u: %s", pid, error.text);
+	else if (probed)
+		recorder_say(recorder, "%d probes on the NCCL calls of process %u", probed, pid);
+}
+
 void recorder_put_rank(struct recorder *recorder, uint32_t pid)
 {
 	struct error error = {0};

@@ -99,6 +99,8 @@ void recorder_probe_cuda(struct recorder *recorder, uint32_t pid, const struct c
                          size_t count);
 /* The same for what waits in its C library, if that is wanted. */
 void recorder_probe_locks(struct recorder *recorder, uint32_t pid);
+/* The same for NCCL, if it has that; `context` is the recorder: also a callback. */
+void recorder_probe_nccl(void *context, uint32_t pid);
 /* Keeps which rank of a job the process is, if its environment says so. */
 void recorder_put_rank(struct recorder *recorder, uint32_t pid);
 /* Callbacks of struct cuda_watch_options. */

@@ -117,6 +117,11 @@ static void on_found(void *context, struct discovered *process, bool again)
 		recorder_probe_cuda(recorder, process->pid, process->libraries, process->library_count);
 }
 
+static void on_looked(void *context, struct discovered *process)
+{
+	recorder_probe_nccl(context, process->pid);
+}
+
 /* BPF saw a process that is not tracked call CUDA. */
 static void on_caller(void *context, uint32_t pid)
 {
@@ -129,7 +134,8 @@ static void on_caller(void *context, uint32_t pid)
 static int start_discovery(struct recorder *recorder, struct error *error)
 {
 	const struct discover_filter *targets = &recorder->options->targets;
-	struct discover_options options = {.filter = *targets, .found = on_found, .context = recorder};
+	struct discover_options options = {
+	    .filter = *targets, .found = on_found, .looked = on_looked, .context = recorder};
 
 	recorder->discover = discover_open(&options);
 	if (!recorder->discover)

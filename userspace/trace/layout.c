@@ -27,6 +27,7 @@ static const struct record_layout layouts[] = {
     [RECORD_LOSS] = {LAYOUT(loss), TIMES(loss, start_ns, end_ns)},
     [RECORD_RANGE] = {LAYOUT(range), TIMES(range, start_ns, end_ns), .event = true},
     [RECORD_STEAL] = {LAYOUT(steal), TIMES(steal, start_ns, end_ns), .event = true},
+    [RECORD_NCCL] = {LAYOUT(nccl), TIMES(nccl, time_ns, time_ns), .event = true},
     [RECORD_BRIDGE] = {LAYOUT(bridge), TIMES(bridge, time_ns, time_ns)},
     [RECORD_RANK] = {LAYOUT(rank)},
 };

@@ -39,6 +39,7 @@ enum record_type {
 	RECORD_RANK = 19,
 	RECORD_RANGE = 20,
 	RECORD_STEAL = 21,
+	RECORD_NCCL = 22,
 };
 
 struct record_header {
@@ -402,6 +403,42 @@ struct record_rank {
 	uint32_t pad;
 };
 
+enum record_nccl_function {
+	RECORD_NCCL_ALL_REDUCE = 1,
+	RECORD_NCCL_REDUCE = 2,
+	RECORD_NCCL_BROADCAST = 3,
+	RECORD_NCCL_ALL_GATHER = 4,
+	RECORD_NCCL_REDUCE_SCATTER = 5,
+	RECORD_NCCL_ALL_TO_ALL = 6,
+	RECORD_NCCL_GATHER = 7,
+	RECORD_NCCL_SCATTER = 8,
+	RECORD_NCCL_SEND = 9,
+	RECORD_NCCL_RECV = 10,
+	RECORD_NCCL_GROUP_END =
+	    11,                  /* of the outermost group, if operations were called in it: they start now */
+	RECORD_NCCL_CREATE = 12, /* a communicator */
+	RECORD_NCCL_DESTROY = 13,
+};
+
+/* A call of NCCL that was probed. */
+struct record_nccl {
+	struct record_header header;
+	uint64_t time_ns; /* entry; of a communicator that is made the return */
+	uint32_t pid, tid;
+	uint32_t function; /* enum record_nccl_function */
+	uint32_t type;     /* ncclDataType_t */
+	uint64_t comm;     /* handle of the communicator; 0: the end of a group */
+	uint64_t id; /* of the communicator, the same for all its ranks, whatever process and host they are
+	                in; 0: not known */
+	uint64_t number; /* operations that were called on the communicator before; of a send or receive the
+	                    messages to or from that peer */
+	uint64_t count;  /* elements, as the function counts them */
+	uint64_t stream; /* handle */
+	uint32_t peer;   /* of a send or receive, else the root */
+	uint32_t size, rank; /* of the communicator; size 0: not known */
+	uint32_t group;      /* number of the outermost group on this thread, 0: in none */
+};
+
 _Static_assert(sizeof(struct record_header) == 8, "record_header");
 _Static_assert(sizeof(struct record_string) == 16, "record_string");
 _Static_assert(sizeof(struct record_info) == 16, "record_info");
@@ -424,5 +461,6 @@ _Static_assert(sizeof(struct record_bridge) == 64, "record_bridge");
 _Static_assert(sizeof(struct record_rank) == 24, "record_rank");
 _Static_assert(sizeof(struct record_range) == 48, "record_range");
 _Static_assert(sizeof(struct record_steal) == 40, "record_steal");
+_Static_assert(sizeof(struct record_nccl) == 88, "record_nccl");
 
 #endif

@@ -32,7 +32,8 @@ static pthread_mutex_t functions_lock = PTHREAD_MUTEX_INITIALIZER;
 const char *nccl_operation_name(enum nccl_operation operation)
 {
 	static const char *const names[NCCL_OPERATIONS] = {
-	    "AllReduce", "Reduce", "Broadcast", "AllGather", "ReduceScatter", "SendRecv", "SendRecv",
+	    "AllReduce",     "Reduce",   "Broadcast", "AllGather",
+	    "ReduceScatter", "AlltoAll", "SendRecv",  "SendRecv",
 	};
 
 	return names[operation];

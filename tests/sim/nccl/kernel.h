@@ -15,6 +15,7 @@ enum nccl_operation {
 	NCCL_BROADCAST,
 	NCCL_ALL_GATHER,
 	NCCL_REDUCE_SCATTER,
+	NCCL_ALL_TO_ALL,
 	NCCL_SEND,
 	NCCL_RECV,
 	NCCL_OPERATIONS
@@ -44,6 +45,7 @@ struct ncclComm {
 	struct team team;
 	char name[NCCL_UNIQUE_ID_BYTES + 1];
 	uint64_t collectives; /* numbers given out */
+	uint32_t splits;
 	uint64_t sends[TEAM_RANKS], receives[TEAM_RANKS];
 	pthread_mutex_t lock;
 	pthread_cond_t quiet;

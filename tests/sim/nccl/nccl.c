@@ -67,12 +67,12 @@ static void *watch(void *argument)
 	return NULL;
 }
 
-ncclResult_t ncclCommInitRank(ncclComm_t *result, int nranks, ncclUniqueId id, int rank)
+static ncclResult_t make_comm(ncclComm_t *result, int nranks, const char *name, int rank)
 {
 	ncclComm_t comm;
 	CUcontext context;
 
-	if (!result || nranks < 1 || nranks > TEAM_RANKS || rank < 0 || rank >= nranks || !id.internal[0])
+	if (!result || nranks < 1 || nranks > TEAM_RANKS || rank < 0 || rank >= nranks || !*name)
 		return ncclInvalidArgument;
 	if (cuCtxGetCurrent(&context))
 		return ncclUnhandledCudaError;
@@ -81,7 +81,7 @@ ncclResult_t ncclCommInitRank(ncclComm_t *result, int nranks, ncclUniqueId id, i
 		return ncclSystemError;
 	pthread_mutex_init(&comm->lock, NULL);
 	pthread_cond_init(&comm->quiet, NULL);
-	memcpy(comm->name, id.internal, NCCL_UNIQUE_ID_BYTES);
+	memcpy(comm->name, name, strnlen(name, NCCL_UNIQUE_ID_BYTES));
 	if (!team_join(&comm->team, comm->name, (uint32_t)nranks, (uint32_t)rank)) {
 		free(comm);
 		return ncclSystemError;
@@ -96,11 +96,33 @@ ncclResult_t ncclCommInitRank(ncclComm_t *result, int nranks, ncclUniqueId id, i
 	return ncclSuccess;
 }
 
+ncclResult_t ncclCommInitRank(ncclComm_t *comm, int nranks, ncclUniqueId id, int rank)
+{
+	return make_comm(comm, nranks, id.internal, rank);
+}
+
 ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int nranks, ncclUniqueId id, int rank,
                                     ncclConfig_t *config)
 {
 	(void)config;
-	return ncclCommInitRank(comm, nranks, id, rank);
+	return make_comm(comm, nranks, id.internal, rank);
+}
+
+ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *result, ncclConfig_t *config)
+{
+	char name[NCCL_UNIQUE_ID_BYTES + 32];
+	uint32_t number, ranks, rank;
+
+	(void)config;
+	if (!comm || !result || (color < 0 && color != NCCL_SPLIT_NOCOLOR))
+		return ncclInvalidArgument;
+	number = comm->splits++;
+	team_split(&comm->team, number, color, key, &ranks, &rank);
+	*result = NULL;
+	if (color == NCCL_SPLIT_NOCOLOR)
+		return ncclSuccess;
+	snprintf(name, sizeof(name), "%s.%u.%d", comm->name, number, color);
+	return make_comm(result, (int)ranks, name, (int)rank);
 }
 
 ncclResult_t ncclCommDestroy(ncclComm_t comm)
@@ -232,6 +254,20 @@ ncclResult_t ncclBroadcast(const void *send, void *receive, size_t count, ncclDa
 {
 	(void)send, (void)receive, (void)root;
 	return enqueue(CALL(.operation = NCCL_BROADCAST));
+}
+
+/* The older form, which sends from where it receives. */
+ncclResult_t ncclBcast(void *buffer, size_t count, ncclDataType_t type, int root, ncclComm_t comm,
+                       cudaStream_t stream)
+{
+	return ncclBroadcast(buffer, buffer, count, type, root, comm, stream);
+}
+
+ncclResult_t ncclAlltoAll(const void *send, void *receive, size_t count, ncclDataType_t type, ncclComm_t comm,
+                          cudaStream_t stream)
+{
+	(void)send, (void)receive;
+	return enqueue(CALL(.operation = NCCL_ALL_TO_ALL));
 }
 
 ncclResult_t ncclAllGather(const void *send, void *receive, size_t count, ncclDataType_t type,

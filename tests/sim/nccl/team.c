@@ -127,3 +127,24 @@ bool team_passed(const struct team *team, uint32_t peer, bool sends, uint64_t se
 	*late = mine > others ? team->rank : peer;
 	return true;
 }
+
+void team_split(struct team *team, uint32_t number, int32_t color, int32_t key, uint32_t *ranks,
+                uint32_t *rank)
+{
+	struct team_split *split = &team->memory->splits[number % TEAM_DEPTH];
+	uint32_t all = (number / TEAM_DEPTH + 1) * team->ranks, arrived;
+
+	split->colors[team->rank] = color;
+	split->keys[team->rank] = key;
+	arrived = __atomic_add_fetch(&split->arrived, 1, __ATOMIC_SEQ_CST);
+	wake_all(&split->arrived);
+	for (; arrived < all; arrived = __atomic_load_n(&split->arrived, __ATOMIC_SEQ_CST))
+		sleep_on(&split->arrived, arrived);
+	*ranks = *rank = 0;
+	for (uint32_t other = 0; other < team->ranks; other++) {
+		if (split->colors[other] != color)
+			continue;
+		*ranks += 1;
+		*rank += split->keys[other] < key || (split->keys[other] == key && other < team->rank);
+	}
+}

@@ -20,8 +20,15 @@ struct team_pair {
 	uint64_t sent_ns[TEAM_DEPTH], received_ns[TEAM_DEPTH];
 };
 
+/* What each rank said when the team was split, by the number of the split. */
+struct team_split {
+	uint32_t arrived; /* ranks, of all splits with this place; futex word */
+	int32_t colors[TEAM_RANKS], keys[TEAM_RANKS];
+};
+
 struct team_memory {
-	uint32_t joined;  /* ranks; futex word */
+	uint32_t joined; /* ranks; futex word */
+	struct team_split splits[TEAM_DEPTH];
 	uint32_t changes; /* +1 whenever something is complete; futex word */
 	uint64_t arrived; /* at collectives, all ranks together */
 	uint64_t arrival_ns[TEAM_RANKS][TEAM_DEPTH];
@@ -36,6 +43,13 @@ struct team {
 /* Maps the memory of that name and waits until all ranks have. False with errno if that failed. */
 bool team_join(struct team *team, const char *name, uint32_t ranks, uint32_t rank);
 void team_leave(struct team *team);
+
+/*
+ * Split number `number` of this team: waits until all ranks have said theirs. *ranks: those with this colour,
+ * *rank: the place among them by key, then by rank.
+ */
+void team_split(struct team *team, uint32_t number, int32_t color, int32_t key, uint32_t *ranks,
+                uint32_t *rank);
 
 /* Collective number `seq` of this rank. */
 void team_arrive(struct team *team, uint64_t seq, uint64_t now_ns);

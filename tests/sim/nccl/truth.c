@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tests/sim/nccl/kernel.h"
 
@@ -21,8 +22,10 @@ void truth_write(const struct ncclComm *comm)
 		fprintf(stderr, "simulated NCCL: cannot write %s: %m\n", path);
 		return;
 	}
-	fprintf(file, "{\"simulated\": true, \"ranks\": %" PRIu32 ", \"rank\": %" PRIu32 ", \"kernels\": [",
-	        comm->team.ranks, comm->team.rank);
+	fprintf(file,
+	        "{\"simulated\": true, \"ranks\": %" PRIu32 ", \"rank\": %" PRIu32
+	        ", \"pid\": %d, \"kernels\": [",
+	        comm->team.ranks, comm->team.rank, (int)getpid());
 	for (size_t i = 0; i < comm->log_count; i++) {
 		const struct nccl_log *log = &comm->log[i];
 

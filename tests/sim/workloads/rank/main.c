@@ -16,6 +16,11 @@
  *	--late R           rank that this happens on (0); `any`: one that is drawn in each step
  *	--share P          of the steps (1), drawn
  *	--every N          only in each Nth step
+ *	--mesh W           ranks in rows of W: a step reduces over the row and over the column, each with a
+ *	                   communicator of its own, both on one stream; in odd steps over the column first
+ *	--ring N           messages of each rank to the next one in a step, in a group with those from the one
+ *before
+ *	--grouped 1        the collectives of a step are one group (with --mesh: the row's and the column's)
  *	--scratch FILE     for plants on storage
  *	--truth FOLDER     rank-R.json and what SIM_NCCL_TRUTH says
  *
@@ -43,7 +48,7 @@
 struct options {
 	int ranks, rank;
 	const char *id, *truth, *scratch, *plant;
-	unsigned steps, buckets, every;
+	unsigned steps, buckets, every, mesh, ring, grouped;
 	size_t bytes;
 	uint64_t gpu_ns, slow_ns;
 	int late;
@@ -57,7 +62,7 @@ struct rank {
 	CUfunction compute, slow, optimizer;
 	cudaStream_t stream, reduction;
 	cudaEvent_t computed, reduced;
-	ncclComm_t comm;
+	ncclComm_t comm, row, column; /* the last two: NULL without a mesh */
 };
 
 static void check_nccl(ncclResult_t result, const char *what)
@@ -74,7 +79,7 @@ static void usage(void)
 	fputs(
 	    "usage: rank --ranks N [--rank R --id NAME] [--steps N] [--gpu-us N] [--buckets N] [--bytes N]\n"
 	    "            [--plant KIND@PLACE:MS] [--slow-us N] [--late R|any] [--share P] [--every N]\n"
-	    "            [--scratch FILE] [--truth FOLDER]\n",
+	    "            [--mesh W] [--ring N] [--grouped 1] [--scratch FILE] [--truth FOLDER]\n",
 	    stderr);
 	exit(2);
 }
@@ -110,6 +115,12 @@ static void parse(struct options *options, int argc, char **argv)
 			options->share = atof(value);
 		else if (!strcmp(name, "--every"))
 			options->every = (unsigned)atoi(value);
+		else if (!strcmp(name, "--mesh"))
+			options->mesh = (unsigned)atoi(value);
+		else if (!strcmp(name, "--ring"))
+			options->ring = (unsigned)atoi(value);
+		else if (!strcmp(name, "--grouped"))
+			options->grouped = (unsigned)atoi(value);
 		else if (!strcmp(name, "--scratch"))
 			options->scratch = value;
 		else if (!strcmp(name, "--truth"))
@@ -118,7 +129,8 @@ static void parse(struct options *options, int argc, char **argv)
 			usage();
 	}
 	if (options->ranks < 1 || options->ranks > RANKS_MOST || options->rank >= options->ranks ||
-	    (options->rank >= 0 && !options->id) || options->steps <= WARM_UP || !options->every)
+	    (options->rank >= 0 && !options->id) || options->steps <= WARM_UP || !options->every ||
+	    (options->mesh && options->ranks % (int)options->mesh))
 		usage();
 }
 
@@ -173,6 +185,11 @@ static void set_up(struct rank *rank)
 		plant_start(&rank->plant, NULL);
 	snprintf(id.internal, sizeof(id.internal), "%s", options->id);
 	NCCL(ncclCommInitRank(&rank->comm, options->ranks, id, options->rank));
+	if (!options->mesh)
+		return;
+	NCCL(ncclCommSplit(rank->comm, options->rank / (int)options->mesh, options->rank, &rank->row, NULL));
+	NCCL(ncclCommSplit(rank->comm, options->rank % (int)options->mesh, options->rank, &rank->column,
+	                   NULL));
 }
 
 static void launch(CUfunction function, cudaStream_t stream)
@@ -182,18 +199,54 @@ static void launch(CUfunction function, cudaStream_t stream)
 	CUDA(cudaLaunchKernel(function, grid, block, NULL, 0, stream));
 }
 
-static void step(struct rank *rank, bool held_up)
+static void reduce(const struct rank *rank, ncclComm_t comm)
+{
+	for (unsigned i = 0; i < rank->options->buckets; i++)
+		NCCL(ncclAllReduce(NULL, NULL, rank->options->bytes / 4, ncclFloat32, ncclSum, comm,
+		                   rank->reduction));
+}
+
+/* To the next rank and from the one before. */
+static void exchange(const struct rank *rank)
 {
 	const struct options *options = rank->options;
 
+	for (unsigned i = 0; i < options->ring; i++) {
+		NCCL(ncclGroupStart());
+		NCCL(ncclSend(NULL, options->bytes, ncclUint8, (options->rank + 1) % options->ranks,
+		              rank->comm, rank->reduction));
+		NCCL(ncclRecv(NULL, options->bytes, ncclUint8,
+		              (options->rank + options->ranks - 1) % options->ranks, rank->comm,
+		              rank->reduction));
+		NCCL(ncclGroupEnd());
+	}
+}
+
+static void communicate(const struct rank *rank, unsigned number)
+{
+	const struct options *options = rank->options;
+
+	if (options->grouped)
+		NCCL(ncclGroupStart());
+	if (options->mesh) {
+		reduce(rank, number % 2 ? rank->column : rank->row);
+		reduce(rank, number % 2 ? rank->row : rank->column);
+	} else {
+		reduce(rank, rank->comm);
+	}
+	if (options->grouped)
+		NCCL(ncclGroupEnd());
+	exchange(rank);
+}
+
+static void step(struct rank *rank, unsigned number, bool held_up)
+{
 	if (held_up && rank->plant.kind)
 		plant_request(&rank->plant);
 	launch(held_up ? rank->slow : rank->compute, rank->stream);
 	CUDA(cudaEventRecord(rank->computed, rank->stream));
 	CUDA(cudaStreamWaitEvent(rank->reduction, rank->computed, 0));
-	for (unsigned i = 0; i < options->buckets; i++)
-		NCCL(ncclAllReduce(NULL, NULL, options->bytes / 4, ncclFloat32, ncclSum, rank->comm,
-		                   rank->reduction));
+	communicate(rank, number);
 	CUDA(cudaEventRecord(rank->reduced, rank->reduction));
 	CUDA(cudaStreamWaitEvent(rank->stream, rank->reduced, 0));
 	launch(rank->optimizer, rank->stream);
@@ -240,8 +293,12 @@ static int run_rank(const struct options *options)
 	set_up(&rank);
 	contended = run_delay_ns();
 	for (unsigned i = 0; i < options->steps; i++)
-		step(&rank, late_rank(options, i) == options->rank);
+		step(&rank, i, late_rank(options, i) == options->rank);
 	contended = run_delay_ns() - contended;
+	if (rank.row) {
+		NCCL(ncclCommDestroy(rank.row));
+		NCCL(ncclCommDestroy(rank.column));
+	}
 	NCCL(ncclCommDestroy(rank.comm));
 	if (options->truth)
 		write_truth(&rank, contended);

@@ -160,9 +160,14 @@ struct wire_stack_cost {
 /* In wire_python_frame.code, whose lower bits are free: native code called the interpreter with this frame.
  */
 #define WIRE_PYTHON_CODE_ENTRY 1ull
+/*
+ * No function: `position` is the address of the frame by which native code called the interpreter with the
+ * one before. It is a variable of the interpreter's own function, so it tells that function's native frame.
+ */
+#define WIRE_PYTHON_CODE_NATIVE 2ull
 
 struct wire_python_frame {
-	__u64 code;     /* address of the code object, WIRE_PYTHON_CODE_ENTRY */
+	__u64 code;     /* address of the code object, WIRE_PYTHON_CODE_* */
 	__u64 position; /* address of the instruction, or its index where struct wire_python says so */
 };
 

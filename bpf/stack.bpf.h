@@ -189,7 +189,7 @@ static __always_inline __u64 frame_word(const struct stack_slot *slot, __u32 off
  */
 static __always_inline bool python_frame(struct stack_slot *slot, const struct wire_python *python, __u64 *at)
 {
-	__u64 position, entry = 0;
+	__u64 position, entry = 0, own = *at;
 	struct wire_python_frame *frame;
 	__u32 size = python->frame_bytes;
 	__u8 mark;
@@ -204,6 +204,12 @@ static __always_inline bool python_frame(struct stack_slot *slot, const struct w
 		frame = python_room(slot, slot->record.python_count - 1);
 		if (frame)
 			frame->code |= WIRE_PYTHON_CODE_ENTRY;
+		frame = python_room(slot, slot->record.python_count);
+		if (!frame)
+			return false;
+		frame->code = WIRE_PYTHON_CODE_NATIVE;
+		frame->position = own;
+		slot->record.python_count++;
 		return true;
 	}
 	frame = python_room(slot, slot->record.python_count);

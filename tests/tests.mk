@@ -66,6 +66,12 @@ $(BUILD)/unit-tests: $(UNIT_OBJECTS) $(PURE_OBJECTS) $(UNIT_BRIDGE_OBJECTS)
 unit: $(BUILD)/unit-tests
 	$(Q)./$(BUILD)/unit-tests
 
+# Versions of CPython that this machine does not have, for tests of Python frames: Debian's packages, unpacked below the
+# build folder (network; tests/pythons.py).
+PYTHONS ?= 3.14
+pythons:
+	$(Q)python3 tests/pythons.py $(BUILD)/pythons $(PYTHONS)
+
 # The scripts of tests/gpu with stand-ins for what they run: no GPU.
 gpu-scripts-test:
 	$(Q)python3 tests/gpu/test_scripts.py
@@ -87,6 +93,6 @@ demo:
 	$(Q)$(MAKE) --no-print-directory all sim
 	$(Q)./tests/demo.sh $(BUILD)
 
-.PHONY: unit gpu-scripts-test test demo
+.PHONY: unit pythons gpu-scripts-test test demo
 -include $(UNIT_OBJECTS:.o=.d)
 -include $(UNIT_BRIDGE_OBJECTS:.o=.d)

@@ -100,6 +100,23 @@ def test_python_lines_of_other_versions(ctx):
     return ", ".join(pythons)
 
 
+def packaged_pythons(ctx):
+    """Versions that `make pythons` fetched: without symbols, as distributions build them, each in a root of its own."""
+    found = {python.parent.name: str(python) for python in (ctx.build / "pythons").glob("3.*/python")}
+    if not found:
+        raise Skip("no other versions were fetched (make pythons)")
+    return dict(sorted(found.items(), key=lambda item: version_key(item[0])))
+
+
+@limit(200)
+@needs("bpf", "namespace")
+def test_python_lines_of_packaged_versions(ctx):
+    pythons = packaged_pythons(ctx)
+    for version, python in pythons.items():
+        assert check_python(ctx, python) == version
+    return ", ".join(pythons)
+
+
 THREADS = """
 import ctypes, sys, threading, time
 

@@ -5,7 +5,7 @@ import os
 import pathlib
 
 from harness import Skip, cause_key, limit, needs
-from test_names import PYTHON_STALL, other_pythons, version_key
+from test_names import PYTHON_STALL, other_pythons, packaged_pythons, version_key
 
 # Samples close together: on a busy machine a stretch on the CPU may be shorter than the usual period.
 OPTIONS = "-q", "--no-report", "--sample-period", "1ms"
@@ -54,6 +54,19 @@ def test_collection_in_an_interpreter_without_symbols(ctx):
         _, computes = largest(ctx, SYSTEM, kind)
         check_computes(computes, kind)
     return f"{collects['host.gc@launcher']:.0%}"
+
+
+@limit(100)
+@needs("bpf", "namespace")
+def test_collection_in_packaged_versions(ctx):
+    shown = []
+    for version, python in packaged_pythons(ctx).items():
+        _, collects = largest(ctx, python, "collect")
+        check_collects(collects, version)
+        _, computes = largest(ctx, python, "beside")
+        check_computes(computes, version)
+        shown.append(f"{version} {collects['host.gc@launcher']:.0%}")
+    return ", ".join(shown)
 
 
 def without_symbols(ctx, version, python):

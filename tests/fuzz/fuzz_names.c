@@ -52,9 +52,9 @@ static void unwind_in(struct binary *binary, const uint8_t *data, size_t size, u
 	                             .rule = rule_at,
 	                             .code = code_at,
 	                             .context = binary};
-	uint64_t addresses[64];
+	uint64_t addresses[64], pointers[64];
 	bool complete;
-	size_t count = unwind(&input, addresses, 64, &complete);
+	size_t count = unwind(&input, addresses, pointers, 64, &complete);
 
 	REQUIRE(count >= 1 && count <= 64 && addresses[0] == ip);
 }

@@ -150,7 +150,7 @@ Test(cfi, through_a_signal)
 	seen.input.rule = library_rule;
 	seen.input.code = any_code;
 	seen.input.context = &files;
-	cr_assert_eq(unwind(&seen.input, addresses, 3, &complete), 3);
+	cr_assert_eq(unwind(&seen.input, addresses, NULL, 3, &complete), 3);
 	cr_assert_str_eq(binary_function(files.library, addresses[1] - files.base), "kill");
 	cr_assert(addresses[2] > (uint64_t)cfi_interrupted && addresses[2] < (uint64_t)cfi_interrupted + 256,
 	          "%lx is not in %p", addresses[2], (void *)cfi_interrupted);

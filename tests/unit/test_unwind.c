@@ -45,6 +45,8 @@ static bool rule(void *context, uint64_t address, struct unwind_rule *rule)
 	}
 }
 
+static uint64_t pointers[300];
+
 static size_t walk(const uint64_t *stack, size_t words, uint64_t ip, uint64_t bp, uint64_t *addresses,
                    size_t max, bool *complete)
 {
@@ -56,7 +58,7 @@ static size_t walk(const uint64_t *stack, size_t words, uint64_t ip, uint64_t bp
 	                             .rule = rule,
 	                             .code = code};
 
-	return unwind(&input, addresses, max, complete);
+	return unwind(&input, addresses, pointers, max, complete);
 }
 
 static void check_walk(const uint64_t *stack, size_t words, uint64_t ip, uint64_t bp, const uint64_t *wanted,
@@ -80,6 +82,18 @@ Test(unwind, by_rules)
 	const uint64_t wanted[] = {0x1000, 0x1140, 0x1050, 0x1350};
 
 	check_walk(stack, COUNT(stack), 0x1000, 0x7010, wanted, COUNT(wanted), true);
+}
+
+/* A frame lies between its stack pointer and that of its caller. */
+Test(unwind, frames_lie_one_after_the_other)
+{
+	const uint64_t stack[] = {1, 0x1140, 0x7030, 0x1050, 2, 0x1350};
+	const uint64_t wanted[] = {SP, SP + 0x10, SP + 0x20, SP + 0x30};
+	uint64_t got[16];
+	bool complete;
+
+	cr_assert_eq(walk(stack, COUNT(stack), 0x1000, 0x7010, got, 16, &complete), COUNT(wanted));
+	cr_assert_arr_eq(pointers, wanted, sizeof(wanted));
 }
 
 Test(unwind, by_frame_pointers_where_there_is_no_rule)

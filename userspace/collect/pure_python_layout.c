@@ -173,7 +173,7 @@ struct table_shape {
 /* Threads of 3.14 need no name from here: it gives it to the kernel. */
 static const struct table_shape shapes[] = {
     {13, 13, 6, 10, 27, 4, 12, 2, {PYTHON_ATTRIBUTES_INLINE, 72, 880}},
-    {14, 16, 8, 11, 31, 5, 13, 16, {PYTHON_ATTRIBUTES_UNKNOWN, 0, 0}},
+    {14, 16, 8, 11, 31, 5, 13, 2, {PYTHON_ATTRIBUTES_UNKNOWN, 0, 0}},
 };
 
 #define HEAD_WORDS    3

@@ -223,8 +223,15 @@ static int describe_source(struct builder *builder, const struct code_place *pla
 	return write_inlined(builder, places, count - 1, record->module, &record->inner);
 }
 
-/* Writes the name of a native frame, unless that was done. `looked_up` is within the call. */
-static int write_native_symbol(struct builder *builder, uint64_t address, uint64_t looked_up)
+#define SYMBOL_WITHOUT_NAME 1
+#define SYMBOL_NAMED        2
+
+/*
+ * Writes the name of a native frame, unless that was done. `looked_up` is within the call. `interpreter`: it
+ * is known to be of the interpreter's function, whatever names its file has.
+ */
+static int write_native_symbol(struct builder *builder, uint64_t address, uint64_t looked_up,
+                               bool interpreter)
 {
 	struct user_stacks *stacks = builder->stacks;
 	struct record_symbol record = {.header = {.type = RECORD_SYMBOL, .size = sizeof(record)}};
@@ -234,11 +241,17 @@ static int write_native_symbol(struct builder *builder, uint64_t address, uint64
 	uint32_t seen;
 	int err = 0;
 
-	if (index_map_get(&stacks->symbols, key, &seen))
+	if (!index_map_get(&stacks->symbols, key, &seen))
+		stacks->frames++;
+	else if (seen == SYMBOL_NAMED || !interpreter)
 		return 0;
-	if (index_map_put(&stacks->symbols, key, 1))
-		return error_no_memory(builder->error);
+	else
+		stacks->unnamed--;
 	name = function_at(builder, looked_up, &place);
+	if (!name && interpreter)
+		name = interpreter_function;
+	if (index_map_put(&stacks->symbols, key, name ? SYMBOL_NAMED : SYMBOL_WITHOUT_NAME))
+		return error_no_memory(builder->error);
 	record.address = address;
 	record.pid = builder->space;
 	/* The version that a symbol table may append to a name is no part of it. */
@@ -250,7 +263,6 @@ static int write_native_symbol(struct builder *builder, uint64_t address, uint64
 		record.build_id = session_writer_cstring(stacks->writer, binary_build_id(place.binary));
 		err = describe_source(builder, &place, &record);
 	}
-	stacks->frames++;
 	stacks->unnamed += !record.name;
 	return err ? err : session_writer_put(stacks->writer, &record, builder->error);
 }
@@ -332,43 +344,75 @@ static void add_frame(struct builder *builder, uint64_t frame)
 /* Adds Python frames: those of one call of the interpreter, or all that are left. */
 static int add_python(struct builder *builder, bool all)
 {
-	while (builder->python_used < builder->python_count) {
-		const struct wire_python_frame *frame = &builder->python_frames[builder->python_used++];
-		uint32_t serial;
-		int err = python_serial(builder, frame, &serial);
+	bool entered = false;
 
+	while (builder->python_used < builder->python_count) {
+		const struct wire_python_frame *frame = &builder->python_frames[builder->python_used];
+		uint32_t serial;
+		int err;
+
+		if (frame->code == WIRE_PYTHON_CODE_NATIVE) {
+			builder->python_used++;
+			entered = true;
+			continue;
+		}
+		if (entered && !all)
+			return 0;
+		builder->python_used++;
+		err = python_serial(builder, frame, &serial);
 		if (err)
 			return err;
 		if (serial)
 			add_frame(builder, RECORD_FRAME_INTERPRETED | serial);
-		if (frame->code & WIRE_PYTHON_CODE_ENTRY && !all)
-			return 0;
+		entered = frame->code & WIRE_PYTHON_CODE_ENTRY;
 	}
 	return 0;
 }
 
-static bool is_interpreter(struct builder *builder, uint64_t looked_up)
+/* Where the next Python frames that are left were entered from native code, by their own word; 0: not known.
+ */
+static uint64_t next_entry(const struct builder *builder)
 {
+	for (uint32_t i = builder->python_used; i < builder->python_count; i++) {
+		if (builder->python_frames[i].code == WIRE_PYTHON_CODE_NATIVE)
+			return builder->python_frames[i].position;
+	}
+	return 0;
+}
+
+/*
+ * Whether native frame `index` is the interpreter's: it has the entry of the next Python frames in it, or its
+ * function has that name. (Of a file without symbols most parts of that function have none: compilers split
+ * it.)
+ */
+static bool is_interpreter(struct builder *builder, const uint64_t *pointers, size_t index, size_t count,
+                           uint64_t looked_up)
+{
+	uint64_t entry = next_entry(builder);
 	struct code_place place;
 	const char *name;
 
 	if (!builder->python || builder->python_used >= builder->python_count)
 		return false;
+	if (index + 1 < count && entry >= pointers[index] && entry < pointers[index + 1])
+		return true;
 	name = function_at(builder, looked_up, &place);
 	return name && !strncmp(name, interpreter_function, sizeof(interpreter_function) - 1);
 }
 
 /* Puts the native frames and, in the place of the interpreter's, the Python frames in order. */
-static int build(struct builder *builder, const uint64_t *native, size_t count)
+static int build(struct builder *builder, const uint64_t *native, const uint64_t *pointers, size_t count)
 {
 	int err = 0;
 
 	for (size_t i = 0; i < count && !err; i++) {
 		uint64_t looked_up = native[i] - (i > 0);
 
-		if (is_interpreter(builder, looked_up))
+		bool interpreter = is_interpreter(builder, pointers, i, count, looked_up);
+
+		if (interpreter)
 			err = add_python(builder, false);
-		err = err ?: write_native_symbol(builder, native[i], looked_up);
+		err = err ?: write_native_symbol(builder, native[i], looked_up, interpreter);
 		add_frame(builder, native[i]);
 	}
 	/* What could not be placed, because the native stack ends early, is further out. */
@@ -445,7 +489,7 @@ int user_stacks_add(struct user_stacks *stacks, const struct wire_stack *wire, s
 	                             .rule = rule_at,
 	                             .code = code_at,
 	                             .context = &builder};
-	uint64_t native[USER_STACK_FRAMES];
+	uint64_t native[USER_STACK_FRAMES], pointers[USER_STACK_FRAMES];
 	struct python_state *python;
 	bool complete;
 	uint32_t id;
@@ -469,11 +513,11 @@ int user_stacks_add(struct user_stacks *stacks, const struct wire_stack *wire, s
 	}
 	input.stack = data + python_bytes;
 	input.stack_bytes = wire->stack_bytes;
-	count = unwind(&input, native, USER_STACK_FRAMES, &complete);
+	count = unwind(&input, native, pointers, USER_STACK_FRAMES, &complete);
 	stacks->unwound++;
 	stacks->incomplete += !complete;
 	builder.space = process_code_space(&stacks->code, builder.process);
-	err = build(&builder, native, count);
+	err = build(&builder, native, pointers, count);
 	if (!err)
 		err = write_stack(&builder, stack_flags(wire, complete), &id);
 	return err ? err : keep_pending(stacks, wire->tid, wire->time_ns, id, error);

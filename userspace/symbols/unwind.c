@@ -74,7 +74,8 @@ static bool step_by_rule(const struct unwind_input *input, const struct unwind_r
 	return true;
 }
 
-size_t unwind(const struct unwind_input *input, uint64_t *addresses, size_t max, bool *complete)
+size_t unwind(const struct unwind_input *input, uint64_t *addresses, uint64_t *pointers, size_t max,
+              bool *complete)
 {
 	struct registers registers = {input->ip, input->sp, input->bp};
 	bool exact = true; /* ip is where it was interrupted, not behind a call */
@@ -84,6 +85,8 @@ size_t unwind(const struct unwind_input *input, uint64_t *addresses, size_t max,
 	while (count < max) {
 		struct unwind_rule rule;
 
+		if (pointers)
+			pointers[count] = registers.sp;
 		addresses[count++] = registers.ip;
 		if (input->rule(input->context, registers.ip - !exact, &rule)) {
 			if (rule.address.base == UNWIND_END) {

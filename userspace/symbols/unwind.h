@@ -47,10 +47,12 @@ struct unwind_input {
 };
 
 /*
- * Fills in up to `max` addresses, the innermost first: `ip`, then return addresses. Where there is no rule it
- * goes on by the frame pointer. *complete is true if the outermost frame was reached. Never fails: returns
- * how many were found, at least one. The stack may hold anything.
+ * Fills in up to `max` addresses, the innermost first: `ip`, then return addresses; and, unless NULL, the
+ * stack pointer in each of these frames: the frame lies from there up to the next one's. Where there is no
+ * rule it goes on by the frame pointer. *complete is true if the outermost frame was reached. Never fails:
+ * returns how many were found, at least one. The stack may hold anything.
  */
-size_t unwind(const struct unwind_input *input, uint64_t *addresses, size_t max, bool *complete);
+size_t unwind(const struct unwind_input *input, uint64_t *addresses, uint64_t *pointers, size_t max,
+              bool *complete);
 
 #endif

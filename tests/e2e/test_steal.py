@@ -14,16 +14,21 @@ seconds, file = float(sys.argv[1]), sys.argv[2]
 def delay():
     with open("/proc/thread-self/schedstat", encoding="ascii") as text:
         return int(text.read().split()[1])
+def clocks():
+    while True:  # until it was not switched away between them
+        before = delay()
+        now = time.monotonic_ns(), time.thread_time_ns(), delay()
+        if now[2] == before:
+            return now
 children = []
 for cpu in sorted(os.sched_getaffinity(0)):
     read, write = os.pipe()
     if not os.fork():
         os.sched_setaffinity(0, [cpu])
-        start = time.monotonic_ns(), time.thread_time_ns(), delay()
+        start = clocks()
         while time.monotonic_ns() < start[0] + seconds * 1e9:
             pass
-        end = time.monotonic_ns(), time.thread_time_ns(), delay()
-        took = [b - a for a, b in zip(start, end)]
+        took = [b - a for a, b in zip(start, clocks())]
         os.write(write, json.dumps({"pid": os.getpid(), "missing_ns": took[0] - took[1] - took[2]}).encode())
         os._exit(0)
     children.append(read)

@@ -11,7 +11,8 @@ USER_ARCHIVE := $(BUILD)/libwhyidle.a
 DEMANGLER := -lsupc++
 # Parts that need no BPF and no root: what the unit tests and the fuzzers link.
 LIVE_SOURCES := $(addprefix userspace/daemon/,daemon.c watch.c windows.c window.c answers.c)
-PURE_SOURCES := $(filter-out userspace/collect/% $(LIVE_SOURCES),$(USER_SOURCES)) $(wildcard userspace/collect/pure_*.c)
+PURE_SOURCES := $(filter-out userspace/collect/% $(LIVE_SOURCES),$(USER_SOURCES)) $(wildcard userspace/collect/pure_*.c) \
+	userspace/collect/python_code.c userspace/collect/python_thread.c
 PURE_OBJECTS := $(PURE_SOURCES:%.c=$(BUILD)/san/%.o) $(HTML_ASSETS) $(PAYLOAD)
 
 LIBRARIES := -lbpf -lelf -llzma -lz -lzstd -ljansson -lsqlite3 $(DEMANGLER)

@@ -38,6 +38,7 @@ FINISH = "userspace/model/finish.c"
 KINDS = "userspace/model/wait.c"
 MODEL = "userspace/model/model.c"
 STACKS = "userspace/model/stack_names.c"
+THREAD = "userspace/collect/python_thread.c"
 
 MUTATIONS = [
     # ---- the walk: states and bounds ----
@@ -681,4 +682,26 @@ MUTATIONS = [
     Mutation("chain cut short", "chains are as long as they may be",
              "attribute_properties/walks_through_threads_that_only_wait_for_each_other_end",
              [Edit(WALK, "if (walk->depth == WALK_DEPTH)", "if (walk->depth == WALK_DEPTH - 1)")]),
+    # ---- what Python calls a thread ----
+    Mutation("any bootstrap", "only the threading module's function begins its threads",
+             "python_thread/a_function_of_that_name_elsewhere_is_none",
+             [Edit(THREAD, 'is = name && !strcmp(name, "/threading.py");', "is = name != NULL;")]),
+    Mutation("innermost frame", "a thread begins with its outermost frames",
+             "python_thread/name_in_a_dictionary",
+             [Edit(THREAD, "outer[0] = at;", "outer[0] = outer[0] ? outer[0] : at;")]),
+    Mutation("frames in a circle", "a list of frames without an end has no outermost one",
+             "python_thread/what_makes_no_sense_has_no_name",
+             [Edit(THREAD, "for (int i = 0; !at && i < OUTER && outer[i]; i++) {", "for (int i = 0; i < OUTER && outer[i]; i++) {")]),
+    Mutation("values of 3.13 without their head", "values behind an object begin after what describes them",
+             "python_thread/name_among_the_values_of_the_object",
+             [Edit(THREAD, "attributes->values = at + 8;", "attributes->values = at;")]),
+    Mutation("tag of 3.12 kept", "the lowest bit of the word in front of an object tells values",
+             "python_thread/name_among_the_values_of_the_object",
+             [Edit(THREAD, "attributes->values = at + 1;", "attributes->values = at;")]),
+    Mutation("names have hashes", "of attributes whose names are all texts, no hash is kept",
+             "python_thread/name_among_the_values_of_the_object",
+             [Edit(THREAD, "*size = kind ? 16 : 24;", "*size = 24;")]),
+    Mutation("classes without dictionaries", "of a class that keeps no dictionary nothing is read",
+             "python_thread/what_makes_no_sense_has_no_name",
+             [Edit(THREAD, "!(flags & FLAG_MANAGED_DICT))", "false)")]),
 ]

@@ -12,12 +12,16 @@
 #include "cupti_bridge/buffer_pool.h"
 #include "cupti_bridge/call_table.h"
 #include "cupti_bridge/clock.h"
+#include "cupti_bridge/finalize.h"
 
 #define CALIBRATION_READS  16
 #define CALIBRATION_PERIOD 100000000u /* ns */
 /* CLOCK_REALTIME, CUPTI's own clock, is slewed by at most 500 ppm; records are younger than a second. */
 #define CALIBRATION_DRIFT 500000u /* ns */
 #define LEAVE_TIMEOUT_MS  3000
+#define FINALIZE_MAJOR    13   /* finalising in a callback was tried with CUDA 13.0 only (docs/results.md) */
+#define FINALIZE_CALL_MS  2000 /* the program has so long for a call in which CUPTI is finalised */
+#define FINALIZE_END_MS   2000 /* and that call so long; the collector waits for five seconds in all */
 
 enum activity_choice {
 	CHOOSE_KERNEL,
@@ -272,12 +276,18 @@ out:
 	errno = saved;
 }
 
-static void ignore_callback(void *userdata, uint32_t domain, uint32_t cbid, const void *data)
+/* Domains are enabled only to finalise CUPTI in here; in a forked child it is none of ours. */
+static void on_callback(void *userdata, uint32_t domain, uint32_t cbid, const void *data)
 {
-	(void)userdata;
-	(void)domain;
+	const struct cupti_abi_callback_data *call = data;
+	const struct bridge *bridge = userdata;
+	int saved = errno;
+
 	(void)cbid;
-	(void)data;
+	if ((domain == CUPTI_ABI_DOMAIN_DRIVER || domain == CUPTI_ABI_DOMAIN_RUNTIME) && call &&
+	    call->site == CUPTI_ABI_API_EXIT && finalize_is_asked() && bridge_is_owner(bridge))
+		finalize_now(bridge->cupti.call.cuptiFinalize);
+	errno = saved;
 }
 
 __attribute__((format(printf, 3, 4))) static void add_text(char *text, size_t size, const char *format, ...)
@@ -350,8 +360,8 @@ static cupti_abi_result subscribe(struct bridge *bridge, char *holder, size_t si
 
 	holder[0] = '\0';
 	if (call->cuptiSubscribe_v2)
-		return call->cuptiSubscribe_v2(&subscriber, ignore_callback, NULL, &params);
-	return call->cuptiSubscribe(&subscriber, ignore_callback, NULL);
+		return call->cuptiSubscribe_v2(&subscriber, on_callback, bridge, &params);
+	return call->cuptiSubscribe(&subscriber, on_callback, bridge);
 }
 
 /* Selects the functions of one domain. False if none could be: the caller then takes the whole kind. */
@@ -425,6 +435,22 @@ static void describe_failure(struct bridge *bridge, cupti_abi_result error, cons
 	         *holder ? ", held by " : "", holder, remedy(error));
 }
 
+/* One thread of our own does all of it: measured clean (docs/attach.md), and it needs no call of the program.
+ */
+static void disable_kinds(struct bridge *bridge)
+{
+	struct cupti_functions *call = &bridge->cupti.call;
+
+	for (size_t i = 0; i < sizeof(activity_kinds) / sizeof(activity_kinds[0]); i++)
+		if (is_chosen(activity_kinds[i].choice))
+			call->cuptiActivityDisable(activity_kinds[i].kind);
+	if (is_chosen(CHOOSE_DRIVER_ALL))
+		call->cuptiActivityDisable(CUPTI_ABI_KIND_DRIVER);
+	if (is_chosen(CHOOSE_RUNTIME_ALL))
+		call->cuptiActivityDisable(CUPTI_ABI_KIND_RUNTIME);
+	activity_flush(bridge, true);
+}
+
 /* What follows the subscription, if there is one: *error. */
 static bool start_recording(struct bridge *bridge, cupti_abi_result *error, const char *holder, char *text,
                             size_t size)
@@ -440,8 +466,10 @@ static bool start_recording(struct bridge *bridge, cupti_abi_result *error, cons
 		*error = start_kinds(bridge, text, size);
 	if (*error != CUPTI_ABI_SUCCESS) {
 		describe_failure(bridge, *error, holder, text, size);
-		if (bridge->late && __atomic_load_n(&active, __ATOMIC_SEQ_CST))
-			activity_stop(bridge);
+		if (bridge->late && __atomic_load_n(&active, __ATOMIC_SEQ_CST)) {
+			disable_kinds(bridge);
+			call->cuptiUnsubscribe(subscriber);
+		}
 		return false;
 	}
 	start_calls(bridge, text, size);
@@ -498,21 +526,51 @@ void activity_flush(struct bridge *bridge, bool forced)
 	ring_writer_add_cost(&bridge->ring, clock_thread_cpu_ns() - cpu_ns);
 }
 
-/* One thread of our own does all of it: measured clean (docs/attach.md), and it needs no call of the program.
- */
-void activity_stop(struct bridge *bridge)
+static void enable_domains(struct bridge *bridge, uint32_t enable)
+{
+	bridge->cupti.call.cuptiEnableDomain(enable, subscriber, CUPTI_ABI_DOMAIN_DRIVER);
+	bridge->cupti.call.cuptiEnableDomain(enable, subscriber, CUPTI_ABI_DOMAIN_RUNTIME);
+}
+
+/* True if nothing of CUPTI may be touched afterwards. False: `text` says why it was not finalised. */
+static bool finalize(struct bridge *bridge, char *text, size_t size)
 {
 	struct cupti_functions *call = &bridge->cupti.call;
+	enum finalize_result result;
 
-	for (size_t i = 0; i < sizeof(activity_kinds) / sizeof(activity_kinds[0]); i++)
-		if (is_chosen(activity_kinds[i].choice))
-			call->cuptiActivityDisable(activity_kinds[i].kind);
-	if (is_chosen(CHOOSE_DRIVER_ALL))
-		call->cuptiActivityDisable(CUPTI_ABI_KIND_DRIVER);
-	if (is_chosen(CHOOSE_RUNTIME_ALL))
-		call->cuptiActivityDisable(CUPTI_ABI_KIND_RUNTIME);
-	activity_flush(bridge, true);
-	call->cuptiUnsubscribe(subscriber);
+	if (!call->cuptiFinalize || !call->cuptiEnableDomain ||
+	    cupti_library_major(bridge->cupti.version) < FINALIZE_MAJOR) {
+		snprintf(text, size, "CUPTI was not finalised: that was not tried with its version (%u)",
+		         bridge->cupti.version);
+		return false;
+	}
+	if (!finalize_ask())
+		return true; /* the process exits */
+	enable_domains(bridge, 1);
+	result = finalize_wait(FINALIZE_CALL_MS, FINALIZE_END_MS);
+	if (result == FINALIZE_UNDER_WAY)
+		snprintf(text, size, "CUPTI takes longer than %d s to finalise", FINALIZE_END_MS / 1000);
+	if (result != FINALIZE_NO_CALL && result != FINALIZE_FAILED)
+		return true;
+	enable_domains(bridge, 0);
+	if (result == FINALIZE_NO_CALL)
+		snprintf(text, size, "CUPTI was not finalised: the program made no CUDA call for %d s",
+		         FINALIZE_CALL_MS / 1000);
+	else
+		snprintf(text, size, "CUPTI was not finalised: cuptiFinalize failed");
+	return false;
+}
+
+void activity_stop(struct bridge *bridge, char *text, size_t size)
+{
+	disable_kinds(bridge);
+	if (!bridge->finalize || !finalize(bridge, text, size))
+		bridge->cupti.call.cuptiUnsubscribe(subscriber);
+}
+
+void activity_forbid_finalize(void)
+{
+	finalize_forbid(FINALIZE_END_MS);
 }
 
 bool activity_leave(void)

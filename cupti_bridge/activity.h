@@ -2,11 +2,12 @@
 /*
  * CUPTI's activity API: what is switched on, and how its buffers become ring records.
  *
- * cuptiFinalize is never called: together with the selection of single API functions it corrupts the heap of
- * the target, and without it a program that launches CUDA graphs crashed the seventh time (both measured with
- * CUPTI 13.0). In a process that started with the bridge nothing is ever switched off again, and CUPTI ends
- * with the process. In one that is attached late (bridge.late) all calls are recorded, not selected ones:
- * what CUPTI user comes next may finalise it. In the end the kinds are switched off.
+ * cuptiFinalize together with the selection of single API functions corrupts the heap of the target, and
+ * without it, from a thread of our own, a program that launches CUDA graphs crashed the seventh time (both
+ * measured with CUPTI 13.0). In a process that started with the bridge nothing is ever switched off again,
+ * and CUPTI ends with the process. In one that is attached late (bridge.late) all calls are recorded, not
+ * selected ones: what CUPTI user comes next may finalise it. In the end the kinds are switched off, and CUPTI
+ * is finalised only if that is asked for (bridge.finalize).
  */
 #ifndef WHYIDLE_CUPTI_ACTIVITY_H
 #define WHYIDLE_CUPTI_ACTIVITY_H
@@ -50,8 +51,15 @@ void activity_flush(struct bridge *bridge, bool forced);
 /*
  * Switches everything off and lets go of the subscription, from the calling thread: the program need not call
  * CUDA any more. Only where bridge.late. CUPTI itself stays loaded.
+ *
+ * With bridge.finalize the next call of the program that ends finalises CUPTI, which gives the subscription
+ * back as well; if that was not possible (no call for two seconds), `text` gets the reason, and all is as
+ * without.
  */
-void activity_stop(struct bridge *bridge);
+void activity_stop(struct bridge *bridge, char *text, size_t size);
+
+/* The process exits: no call finalises CUPTI any more. Waits (bounded) for one that does. */
+void activity_forbid_finalize(void);
 
 /* After that: waits until no callback runs any more. False if one still does after some seconds. */
 bool activity_leave(void);

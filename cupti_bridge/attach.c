@@ -161,6 +161,7 @@ static void open_link(struct attach_control *control)
 	memset(bridge, 0, sizeof(*bridge));
 	bridge->pid = getpid();
 	bridge->late = true;
+	bridge->finalize = control->flags & ATTACH_FINALIZE;
 	ring = make_ring(control, &bridge->link);
 	if (ring < 0) {
 		fail(control, ATTACH_FAILED_RING);
@@ -221,6 +222,7 @@ static void run_cupti(struct bridge *bridge)
 {
 	uint64_t cpu_ns = clock_thread_cpu_ns();
 	bool started = lifecycle_start_cupti() || wait_for_cupti(bridge);
+	char text[256] = "";
 
 	ring_writer_add_cost(&bridge->ring, clock_thread_cpu_ns() - cpu_ns);
 	if (!started)
@@ -229,9 +231,11 @@ static void run_cupti(struct bridge *bridge)
 	/* While the process exits CUPTI is best left alone; at_exit says the last word. */
 	if (__atomic_load_n(&bridge->exiting, __ATOMIC_RELAXED))
 		return;
-	activity_stop(bridge);
+	activity_stop(bridge, text, sizeof(text));
+	if (__atomic_load_n(&bridge->exiting, __ATOMIC_RELAXED))
+		return;
 	if (bridge_is_wanted(bridge))
-		bridge_set_phase(bridge, RING_PHASE_STOPPED, 0, "");
+		bridge_set_phase(bridge, RING_PHASE_STOPPED, 0, text);
 	bridge->phase = RING_PHASE_STOPPED;
 }
 

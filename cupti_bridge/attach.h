@@ -16,7 +16,7 @@
 #define WHYIDLE_ATTACH_H
 
 #define ATTACH_MAGIC   0x3168636174746177 /* "wattach1", little endian */
-#define ATTACH_VERSION 2
+#define ATTACH_VERSION 3
 
 /* The region: this page, the instructions, a stack for the borrowed thread, the library. */
 #define ATTACH_CODE       0x1000
@@ -75,6 +75,9 @@
 #define ATTACH_GO_OPEN 2 /* both descriptors were opened */
 #define ATTACH_GO_SEEN 3 /* the failure was read */
 
+/* Flags. */
+#define ATTACH_FINALIZE 1 /* in the end CUPTI is finalised, within a call of the program */
+
 #define ATTACH_LINK_NAME "whyidle_attach_link"
 #define ATTACH_WORK_NAME "whyidle_attach_work"
 
@@ -105,7 +108,7 @@ struct attach_control {
 	uint32_t work_tid;        /* of the other thread */
 	uint32_t work_order;      /* between the two threads, in the bridge */
 	uint32_t work_done;
-	uint32_t pad1;
+	uint32_t flags; /* of the collector */
 	char path[128]; /* to load the library by */
 	char text[ATTACH_TEXT_BYTES];
 	uint8_t rest[ATTACH_AT_SCRATCH - ATTACH_AT_TEXT - ATTACH_TEXT_BYTES];

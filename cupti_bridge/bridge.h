@@ -28,6 +28,7 @@ struct bridge {
 	uint32_t muted;                /* 1: nobody reads any more, or the process is exiting (atomic) */
 	uint32_t exiting;              /* 1: the process is (atomic) */
 	bool late;                     /* put into a running process: it has to be able to leave again */
+	bool finalize;                 /* then CUPTI is finalised (finalize.h); only where `late` */
 	enum ring_phase phase;
 	cupti_abi_result start_error; /* of the last attempt to start CUPTI, 0 none */
 	struct collector_link link;

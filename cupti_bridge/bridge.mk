@@ -4,7 +4,7 @@ BRIDGE := $(BUILD)/libwhyidle_bridge.so
 BRIDGE_SOURCES := $(wildcard cupti_bridge/*.c)
 BRIDGE_OBJECTS := $(BRIDGE_SOURCES:%.c=$(BUILD)/pic/%.o)
 # Those that need neither CUPTI nor a collector: the unit tests link them too.
-BRIDGE_PURE_SOURCES := $(addprefix cupti_bridge/,call_table.c convert.c name_table.c ring_writer.c)
+BRIDGE_PURE_SOURCES := $(addprefix cupti_bridge/,call_table.c convert.c finalize.c name_table.c ring_writer.c)
 BRIDGE_CFLAGS := $(BASE_CFLAGS) -I. -include cupti_bridge/glibc_floor.h -fPIC -fvisibility=hidden
 
 $(BUILD)/pic/cupti_bridge/%.o: cupti_bridge/%.c

@@ -137,6 +137,17 @@ enum {
 	CUPTI_ABI_DOMAIN_RUNTIME = 2,
 };
 
+/* cupti_callbacks.h: CUpti_ApiCallbackSite */
+enum {
+	CUPTI_ABI_API_ENTER = 0,
+	CUPTI_ABI_API_EXIT = 1,
+};
+
+/* cupti_callbacks.h: CUpti_CallbackData, as far as it is read */
+struct cupti_abi_callback_data {
+	uint32_t site;
+};
+
 /* cupti_activity.h: CUpti_Activity, the head of all records */
 struct cupti_abi_record {
 	uint32_t kind;
@@ -381,7 +392,9 @@ typedef void (*cupti_abi_callback)(void *userdata, uint32_t domain, uint32_t cbi
 	X(cuptiActivityEnableRuntimeApi, (uint32_t cbid, uint8_t enable))                                    \
 	X(cuptiActivityEnableDriverApi, (uint32_t cbid, uint8_t enable))                                     \
 	X(cuptiGetCallbackName, (uint32_t domain, uint32_t cbid, const char **name))                         \
-	X(cuptiGetResultString, (cupti_abi_result result, const char **text))
+	X(cuptiGetResultString, (cupti_abi_result result, const char **text))                                \
+	X(cuptiEnableDomain, (uint32_t enable, cupti_abi_subscriber subscriber, uint32_t domain))            \
+	X(cuptiFinalize, (void))
 
 /* NOLINTNEXTLINE(bugprone-macro-parentheses): `parameters` brings its own */
 #define CUPTI_ABI_DECLARE(name, parameters) typedef cupti_abi_result(*cupti_abi_##name) parameters;

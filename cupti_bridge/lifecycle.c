@@ -14,6 +14,7 @@
 #include "cupti_bridge/buffer_pool.h"
 #include "cupti_bridge/clock.h"
 #include "cupti_bridge/devices.h"
+#include "cupti_bridge/finalize.h"
 #include "cupti_bridge/worker.h"
 
 static struct bridge bridge;
@@ -52,6 +53,8 @@ static void at_exit(void)
 	int saved = errno;
 
 	__atomic_store_n(&bridge.exiting, 1, __ATOMIC_RELAXED);
+	if (bridge_is_owner(&bridge))
+		activity_forbid_finalize();
 	if (bridge_is_owner(&bridge) && bridge.phase == RING_PHASE_RUNNING) {
 		bool flushed = worker_finish();
 
@@ -94,6 +97,10 @@ bool lifecycle_start_cupti(void)
 	if (bridge.late && !cuda_driver_is_initialised()) {
 		bridge_say_hello(&bridge);
 		snprintf(text, sizeof(text), "CUDA has not been initialised in it yet: try again later");
+	} else if (finalize_is_under_way()) {
+		bridge_say_hello(&bridge);
+		snprintf(text, sizeof(text),
+		         "CUPTI is still being finalised after an earlier recording: try again later");
 	} else if (cupti_library_open(&bridge.cupti, &bridge.driver, text, sizeof(text))) {
 		if (!bridge.cupti.error)
 			activity_prepare(&bridge);

@@ -106,6 +106,9 @@ SAME_VALUE(CUPTI_ABI_ATTRIBUTE_ZEROED_BUFFERS, CUPTI_ACTIVITY_ATTR_ZEROED_OUT_AC
 SAME_VALUE(CUPTI_ABI_FLUSH_FORCED, CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
 SAME_VALUE(CUPTI_ABI_DOMAIN_DRIVER, CUPTI_CB_DOMAIN_DRIVER_API);
 SAME_VALUE(CUPTI_ABI_DOMAIN_RUNTIME, CUPTI_CB_DOMAIN_RUNTIME_API);
+SAME_VALUE(CUPTI_ABI_API_ENTER, CUPTI_API_ENTER);
+SAME_VALUE(CUPTI_ABI_API_EXIT, CUPTI_API_EXIT);
+SAME_FIELD(struct cupti_abi_callback_data, site, CUpti_CallbackData, callbackSite);
 
 /* Kernels. */
 #define KERNEL_PREFIX(theirs)                                                                                \
@@ -305,6 +308,8 @@ SAME_PARAMETERS(cuptiActivitySetAttribute, CUpti_ActivityAttribute, size_t *, vo
 SAME_PARAMETERS(cuptiSetThreadIdType, CUpti_ActivityThreadIdType);
 SAME_PARAMETERS(cuptiGetCallbackName, CUpti_CallbackDomain, uint32_t, const char **);
 SAME_PARAMETERS(cuptiGetResultString, CUptiResult, const char **);
+SAME_PARAMETERS(cuptiEnableDomain, uint32_t, CUpti_SubscriberHandle, CUpti_CallbackDomain);
+SAME_PARAMETERS(cuptiFinalize, void);
 #if CUPTI_API_VERSION >= 18
 SAME_PARAMETERS(cuptiActivityFlushPeriod, uint32_t);
 SAME_PARAMETERS(cuptiActivityRegisterTimestampCallback, CUpti_TimestampCallbackFunc);

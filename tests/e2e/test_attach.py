@@ -12,7 +12,7 @@ import subprocess
 import time
 
 from harness import Skip, end_process, limit, needs, wait_until
-from target_state import LIBRARIES, check_left, maps, own_threads, state, status_field
+from target_state import CUPTI_THREAD, LIBRARIES, check_left, maps, own_threads, state, status_field, threads
 
 WAITS = ("cond", "sleep", "poll", "epoll", "receive", "pipe", "signal", "restart")
 SIM_BLOCKED = "fffffffe7ffbfeff"  # of the simulated GPU's thread
@@ -94,6 +94,135 @@ def test_twenty_times(ctx):
     first = sorted(cycle["first_us"] for cycle in cycles)[len(cycles) // 2]
     return f"thread stopped {worst / 1000:.1f} ms at most; loaded after {load / 1000:.1f} ms, first record " \
            f"{first / 1000:.1f} ms (medians)"
+
+
+def cupti_runs(pid):
+    """The simulated CUPTI has a thread from its first client on until it is finalised."""
+    return any(name == CUPTI_THREAD for _, name, _ in threads(pid))
+
+
+@needs("root")
+@limit(90)
+def test_finalized_twenty_times(ctx):
+    """In a call of one of three threads that launch; each time CUPTI is gone, and comes back the next time."""
+    target = Target(ctx, "launch", "launch", "launch", "malloc", "idle")
+    before = settled(target)
+    for number in range(20):
+        cycle, = tool(ctx, target.pid, "-f", "-m", 20)
+        assert cycle["attached"] and cycle["phase"] == 4 and not cycle["text"], f"time {number}: {cycle}"
+        assert cycle["operations"] > 0 and cycle["names"] > 0 and cycle["devices"] > 0, f"no records: {cycle}"
+        wait_until(lambda: not cupti_runs(target.pid), f"CUPTI to be gone, time {number}", 5)
+    check_left(target.pid, before)
+    cycle, = tool(ctx, target.pid, "-m", 20)  # and without, after it
+    assert cycle["attached"] and cycle["operations"] > 0 and cupti_runs(target.pid), cycle
+    check_left(target.pid, before)
+    target.end()
+
+
+@needs("root")
+@limit(90)
+def test_finalized_while_the_target_forks_or_the_collector_goes(ctx):
+    """A slow cuptiFinalize, so that there is time for it."""
+    target = Target(ctx, "launch", "fork", "malloc", "idle", env={"SIM_FINALIZE_MS": "100"})
+    cycles = tool(ctx, target.pid, "-f", "-c", 5, "-m", 20)
+    assert all(cycle["attached"] and cycle["operations"] > 0 and not cycle["text"] for cycle in cycles), cycles
+    target.end()
+    target = Target(ctx, "launch", "idle", env={"SIM_FINALIZE_MS": "300"})
+    before = settled(target)
+    done = ctx.run(ctx.sim("attach_tool"), "-f", "-g", "-m", 50, target.pid)
+    assert done.status == 0, done
+    second, = tool(ctx, target.pid, "-m", 10)  # while the first leaves
+    assert second["attached"] or second["reason"] in ("busy", "traced"), second
+    check_left(target.pid, before)
+    cycle, = tool(ctx, target.pid, "-f", "-m", 30)
+    assert cycle["attached"] and cycle["operations"] > 0, cycle
+    wait_until(lambda: not cupti_runs(target.pid), "CUPTI to be gone", 5)
+    target.end()
+
+
+@needs("root")
+@limit(90)
+def test_target_ends_while_it_is_finalized(ctx):
+    for step in range(8):
+        target = Target(ctx, "launch", "malloc", "idle", env={"SIM_FINALIZE_MS": "150"})
+        collector = ctx.start(ctx.sim("attach_tool"), "-f", "-m", 20, target.pid)
+        wait_until(lambda pid=target.pid: cupti_runs(pid), "CUPTI to be started")
+        time.sleep(0.03 * step)  # the moment itself is arbitrary
+        if step % 2:
+            target.process.kill()
+            target.process.wait()
+        else:
+            target.end()
+        out, err = collector.communicate(timeout=20)
+        assert collector.returncode in (0, 3), f"attach_tool ended with {collector.returncode}: {out} {err}"
+
+
+# Launches kernels, and makes no call between the lines "pause" and "go on".
+PAUSING = """
+import ctypes, select, sys
+cuda = ctypes.CDLL(sys.argv[1])
+context = ctypes.c_void_p()
+assert cuda.cuInit(0) == 0 and cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0 and cuda.cuCtxSetCurrent(context) == 0
+cuda.simKernelCreate.restype = ctypes.c_void_p
+kernel = ctypes.c_void_p(cuda.simKernelCreate(b"kernel", ctypes.c_uint64(1000000)))
+print("ready", flush=True)
+while True:
+    assert cuda.cuLaunchKernel(kernel, 1, 1, 1, 32, 1, 1, 0, None, None, None) == 0 and cuda.cuCtxSynchronize() == 0
+    if select.select([sys.stdin], [], [], 0.002)[0]:
+        if sys.stdin.readline() != "pause\\n":
+            break
+        print("paused", flush=True)
+        if sys.stdin.readline() != "go on\\n":
+            break
+"""
+
+
+@needs("bpf")
+@limit(120)
+def test_finalize_needs_a_call(ctx):
+    """Without one CUPTI is switched off as always, after two seconds, and the recorder says so; exit in that time is no harm."""
+    target = ctx.start("python3", "-c", PAUSING, ctx.build / "sim/lib/libcuda.so.1", stdin=subprocess.PIPE, text=True,
+                       env={**os.environ, "LD_LIBRARY_PATH": str(ctx.build / "sim/lib")})
+    assert target.stdout.readline() == "ready\n"
+    before = state(target.pid)
+
+    def say(line):
+        target.stdin.write(line + "\n")
+        target.stdin.flush()
+
+    def begin():
+        recording = ctx.start(ctx.whyidle, "record", "--no-report", "-o", ctx.path("session.whyidle"), "-p", target.pid, "--inject",
+                              "--inject-finalize", text=True)
+        dumped = lambda: ctx.run(ctx.whyidle, "dump", ctx.path("session.whyidle")).out.count("\ngpu_op ")
+        wait_until(lambda: os.path.exists(ctx.path("session.whyidle")) and dumped() > 10, "operations of CUPTI", 40)
+        return recording
+
+    def end(recording):
+        recording.send_signal(signal.SIGINT)
+        _, err = recording.communicate(timeout=50)
+        assert recording.returncode == 0 and "got the CUPTI bridge" in err and "in time" not in err, err
+        os.unlink(ctx.path("session.whyidle"))
+        return "CUPTI was not finalised: the program made no CUDA call for 2 s" in err
+
+    recording = begin()
+    say("pause")
+    assert target.stdout.readline() == "paused\n"
+    assert end(recording) and cupti_runs(target.pid)
+    check_left(target.pid, before)
+    say("go on")
+    assert not end(begin())
+    wait_until(lambda: not cupti_runs(target.pid), "CUPTI to be gone", 5)
+    check_left(target.pid, before)
+    recording = begin()
+    say("pause")
+    assert target.stdout.readline() == "paused\n"
+    recording.send_signal(signal.SIGINT)
+    time.sleep(0.5)  # the moment itself is arbitrary; the two seconds have most likely begun
+    say("end")
+    assert target.wait(timeout=20) == 0, target.stderr.read()
+    recording.communicate(timeout=50)
+    assert recording.returncode == 0
+    assert ctx.run(ctx.whyidle, "record", "--inject-finalize", "-p", os.getpid()).status == 2
 
 
 @needs("root")

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Attaches to PyTorch programs that run already and lets go of them again, several times: do they notice?
 
-    tests/gpu/attach.py --workloads DIR [--programs a5,a12] [--times 5] [--record 2]
+    tests/gpu/attach.py --workloads DIR [--programs a5,a12] [--times 5] [--record 2] [--finalize]
 
 Each program is started bare. A thread in it that this script brings along counts its steps (calls of the loop of the
 workloads' common.py) into a file. Once the steps go on evenly, `whyidle record -p PID --inject` runs for some seconds,
@@ -15,7 +15,8 @@ TIMES times, with a pause after each. Checked:
   threads, with our name because ours started them, and two descriptors of the GPU, once; and so are the mappings but for
   libcupti, the bridge and anonymous memory, which is only counted
 
-The rate while it is attached is shown and not judged.
+The rate while it is attached is shown and not judged. With --finalize CUPTI is finalised at the end of each recording, in a call
+of the program (docs/attach.md), which must happen each time; run both ways to compare them.
 """
 import collections
 import json
@@ -162,11 +163,14 @@ def attach_once(args, program, number, limit_s):
     start = program.steps()
     begin = time.monotonic()
     done = harness.run([args.whyidle, "record", "-q", "--no-report", "-o", session, "-p", program.pid, "--inject", "-d",
-                        f"{args.record:g}"], limit_s, folder, "record")
+                        f"{args.record:g}", *(["--inject-finalize"] if args.finalize else [])], limit_s, folder, "record")
     rate = (program.steps() - start) / (time.monotonic() - begin)
     told = re.search(r"got the CUPTI bridge after (\d+) ms; a thread of it was held for ([\d.]+) ms", done.stderr)
     if done.status != 0 or not told:
         raise ValueError(f"attaching, time {number}: {harness.what_failed(done)}")
+    unfinished = re.search(r"CUPTI was not finalised.*|CUPTI takes longer than.*", done.stderr)
+    if unfinished:
+        raise ValueError(f"time {number}: {unfinished.group()}")
     _, document = harness.report(args.whyidle, folder)
     if document is None or document["source"]["gpu_timeline"] != "cupti":
         raise ValueError(f"time {number}: no timeline of CUPTI: {harness.what_failed(done)}")
@@ -250,6 +254,7 @@ def main():
     p.add_argument("--programs", default="a5,a12", help="comma-separated short names, or 'all'")
     p.add_argument("--times", type=int, default=5, help="how often each program is attached")
     p.add_argument("--record", type=float, default=2, help="seconds of each recording")
+    p.add_argument("--finalize", action="store_true", help="finalise CUPTI at the end of each (record --inject-finalize)")
     args = harness.parse(p)
     budget, results = harness.Budget(args.budget), []
     harness.end_on_sigterm()
@@ -270,7 +275,7 @@ def main():
     finally:
         (args.out / "attach.json").write_text(json.dumps(results, indent=1) + "\n")
         verdicts = [r["verdict"] for r in results]
-        harness.finish(args, f"Attached {args.times} times for {args.record:g} s", harness.table(HEAD, [row_of(r) for r in results]),
+        harness.finish(args, f"Attached {args.times} times for {args.record:g} s{', with cuptiFinalize' * args.finalize}", harness.table(HEAD, [row_of(r) for r in results]),
                        harness.reasons((r["program"], r["verdict"]) for r in results), verdicts)
     return any(v.startswith("FAIL") for v in verdicts)
 

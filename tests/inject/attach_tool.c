@@ -2,15 +2,16 @@
 /*
  * Attaches to a process as the recorder does, for the tests:
  *
- *	attach_tool [-m MS] [-c CYCLES] [-g] [-t TIMEOUT_MS] [-w PATIENCE_MS] [-k STEP] PID
+ *	attach_tool [-m MS] [-c CYCLES] [-f] [-g] [-t TIMEOUT_MS] [-w PATIENCE_MS] [-k STEP] PID
  *
  * reads records for that long (300 ms), lets go, and prints a line for each cycle:
  *
  *	attached records=N operations=N names=N devices=N phase=N borrow_us=… … text=…
  *	failed reason=CODE text=…
  *
- * -g: goes without a word, as a collector that dies does; -k: is killed (SIGKILL, by itself) right after that
- * step (enum inject_step) of the way in. Exit status 0 if every cycle attached, 3 if not.
+ * -f: CUPTI is finalised in the end; -g: goes without a word, as a collector that dies does; -k: is killed
+ *(SIGKILL, by itself) right after that step (enum inject_step) of the way in. Exit status 0 if every cycle
+ *attached, 3 if not.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -166,7 +167,7 @@ int main(int argc, char **argv)
 	bool go_silently = false;
 
 	signal(SIGPIPE, SIG_IGN); /* the bridge may leave while it is spoken to */
-	while ((option = getopt(argc, argv, "m:c:gt:w:k:")) != -1) {
+	while ((option = getopt(argc, argv, "m:c:fgt:w:k:")) != -1) {
 		if (option == 'm')
 			milliseconds = atoi(optarg);
 		else if (option == 'c')
@@ -177,6 +178,8 @@ int main(int argc, char **argv)
 			options.patience_ms = (uint32_t)atoi(optarg);
 		else if (option == 'k')
 			die = atoi(optarg);
+		else if (option == 'f')
+			options.finalize = true;
 		else if (option == 'g')
 			go_silently = true;
 		else

@@ -93,6 +93,8 @@ struct sim_tracer {
 	uint64_t (*now)(void);
 	bool (*wants_call)(uint32_t domain, uint32_t cbid);
 	bool (*wants_synchronization)(void);
+	/* Begin and end (CUPTI_ABI_API_*) of every call, also of those inside others. */
+	void (*callback)(uint32_t domain, uint32_t cbid, uint32_t site);
 	void (*call)(const struct sim_call *call, uint64_t end, int result);
 	void (*synchronization)(const struct sim_synchronization *synchronization);
 	void (*operation)(const struct sim_operation *operation);

@@ -17,7 +17,7 @@
 
 struct record_values {
 	const char *output, *html;
-	bool quiet, as_root, no_bridge, no_bpf, no_report, json, inject;
+	bool quiet, as_root, no_bridge, no_bpf, no_report, json, inject, inject_finalize;
 	uint64_t ring_bytes, bridge_ring_bytes, sample_period_ns, min_offcpu_ns;
 	int uprobes, user_stacks, locks;
 	struct record_targets targets;
@@ -108,6 +108,14 @@ static const struct option_spec options[] = {
              "GPU times as CUPTI has them instead of an inferred timeline (x86-64, glibc)",
      .kind = OPTION_FLAG,
      .offset = FIELD(inject)},
+    {.name = "inject-finalize",
+     .help =
+         "with --inject: finalise CUPTI when the bridge is taken out, in a CUDA call of the program. Gives "
+         "back speed that graphs and launches otherwise lose; not the default because it was tried five "
+         "times only (docs/attach.md)",
+     .kind = OPTION_FLAG,
+     .offset = FIELD(inject_finalize),
+     .advanced = true},
     {.name = "output",
      .letter = 'o',
      .argument = "FILE",
@@ -370,6 +378,8 @@ static int check(struct record_values *values, struct recorder_options *wanted, 
 		return error_set(
 		    error, -EINVAL,
 		    "record: --inject is for processes that run already, and for the CUPTI bridge");
+	if (values->inject_finalize && !values->inject)
+		return error_set(error, -EINVAL, "record: --inject-finalize goes with --inject");
 	if (running && values->no_bpf)
 		return error_set(error, -EINVAL,
 		                 "record: --no-bpf leaves nothing to record of processes that run already");
@@ -411,6 +421,7 @@ static int run(const struct command_services *services, int argc, char **argv)
 	wanted.no_bridge = values.no_bridge;
 	wanted.no_bpf = values.no_bpf;
 	wanted.inject = values.inject;
+	wanted.inject_finalize = values.inject_finalize;
 	wanted.uprobes = values.uprobes;
 	wanted.bpf_ring_bytes = values.ring_bytes;
 	wanted.bridge_ring_bytes = values.bridge_ring_bytes;

@@ -52,6 +52,7 @@ int injections_add(struct injections *injections, const struct process_identity 
 	    .bridge_bytes = (size_t)(bridge_blob_end - bridge_blob_start),
 	    .ring_bytes = bridge_server_ring_bytes(injections->options.server),
 	    .flush_period_ms = bridge_server_flush_period_ms(injections->options.server),
+	    .finalize = injections->options.finalize,
 	};
 	struct epoll_event event = {.events = EPOLLIN};
 	struct injection *injection;

@@ -24,6 +24,7 @@ struct injections_options {
 	/* A process was left alone: `text` is why, and what to do. */
 	void (*refused)(void *context, uint32_t pid, enum inject_reason reason, const char *text);
 	void *context;
+	bool finalize; /* inject_options.finalize of all */
 };
 
 /* Returns 0 or a negative errno with `error`. */

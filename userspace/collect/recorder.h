@@ -52,7 +52,9 @@ struct recorder_options {
 	const char *options; /* as the user gave them, for the record */
 	bool as_root;        /* under sudo: do not become the invoking user */
 	bool no_bridge, no_bpf;
-	bool inject; /* `targets` get the CUPTI bridge while they are recorded */
+	bool inject;          /* `targets` get the CUPTI bridge while they are recorded */
+	bool inject_finalize; /* in the end CUPTI is finalised in them, in a call of their own
+	                         (docs/attach.md) */
 	enum recorder_uprobes uprobes;
 	uint64_t bpf_ring_bytes;    /* 0: default */
 	uint64_t bridge_ring_bytes; /* 0: default */

@@ -54,7 +54,11 @@ int recorder_inject_open(struct recorder *recorder, struct error *error)
 	    .context = recorder,
 	};
 	struct injections_options options = {
-	    .attached = on_attached, .refused = on_refused, .context = recorder};
+	    .attached = on_attached,
+	    .refused = on_refused,
+	    .context = recorder,
+	    .finalize = recorder->options->inject_finalize,
+	};
 	int err = bridge_server_open(&recorder->server, &server, error);
 
 	if (err)
@@ -110,6 +114,19 @@ void recorder_inject_poll(struct recorder *recorder)
 	}
 }
 
+/* How each bridge has left, where it had something to say. */
+static void say_how_they_left(struct recorder *recorder)
+{
+	for (size_t i = 0; i < discover_count(recorder->discover); i++) {
+		const struct discovered *process = discover_at(recorder->discover, i);
+		const char *text;
+
+		if (process->user == &attached &&
+		    bridge_server_state(recorder->server, process->pid, &text) == BRIDGE_ENDED && *text)
+			recorder_say(recorder, "process %u: %s", process->pid, text);
+	}
+}
+
 void recorder_inject_finish(struct recorder *recorder)
 {
 	uint64_t until = clock_ns(CLOCK_MONOTONIC) + INJECTIONS_LEAVE_NS;
@@ -120,6 +137,7 @@ void recorder_inject_finish(struct recorder *recorder)
 	injections_stop(recorder->injections);
 	while ((left = bridge_server_adopted(recorder->server)) && clock_ns(CLOCK_MONOTONIC) < until)
 		recorder_collect(recorder);
+	say_how_they_left(recorder);
 	if (left)
 		recorder_degrade(
 		    recorder,

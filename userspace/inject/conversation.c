@@ -183,6 +183,7 @@ static bool hand_over(struct conversation *conversation, const struct inject_opt
 	control->version = ATTACH_VERSION;
 	control->flush_period_ms = options->flush_period_ms;
 	control->ring_bytes = options->ring_bytes;
+	control->flags = options->finalize ? ATTACH_FINALIZE : 0;
 	snprintf(control->path, sizeof(control->path), "/proc/thread-self/fd/%d", control->fd_number);
 	if (!write_at(conversation, from, (const char *)control + from, to - from))
 		return false;

@@ -76,6 +76,7 @@ struct inject_options {
 	size_t bridge_bytes;
 	uint64_t ring_bytes; /* a power of two, at least a page */
 	uint32_t flush_period_ms;
+	bool finalize;        /* when the bridge leaves, CUPTI is finalised in a call of the program */
 	uint32_t timeout_ms;  /* for all of it; 0: default (15 s) */
 	uint32_t patience_ms; /* how long the target waits for us at each step; 0: default (5 s) */
 	/* Called on a thread of its own after each step; for tests, which end the collector there. May be

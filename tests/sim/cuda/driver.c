@@ -113,6 +113,8 @@ void simCallEnter(struct sim_call *call, uint32_t domain, uint32_t cbid)
 		traced_depth = call_depth;
 		call->start = tracer->now();
 	}
+	if (tracer)
+		tracer->callback(domain, cbid, CUPTI_ABI_API_ENTER);
 }
 
 int simCallExit(const struct sim_call *call, int result)
@@ -124,6 +126,8 @@ int simCallExit(const struct sim_call *call, int result)
 	if (traced_depth == call_depth)
 		traced_depth = 0;
 	call_depth--;
+	if (tracer)
+		tracer->callback(call->domain, call->cbid, CUPTI_ABI_API_EXIT);
 	return result;
 }
 

@@ -4,7 +4,10 @@
  * are made only for kinds and functions that are enabled.
  *
  * Known hazards of the real library are kept as checks: cuptiFinalize after functions were selected one by
- * one corrupts the heap there, so it aborts here.
+ * one corrupts the heap there, so it aborts here; and so does what CUPTI's documentation does not allow: to
+ * finalise twice at once, or in a callback at the beginning of a call.
+ *
+ * SIM_FINALIZE_MS: how long cuptiFinalize takes.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -31,6 +34,12 @@ static pthread_mutex_t subscriber_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool subscribed;
 static char subscriber_name[CUPTI_ABI_SUBSCRIBER_NAME_SIZE];
 static int subscriber_token;
+static cupti_abi_callback subscriber_callback; /* with the next two, under subscriber_lock */
+static void *subscriber_userdata;
+static bool domain_enabled[3];
+static uint32_t any_domain; /* one is enabled (atomic) */
+static __thread bool in_callback;
+static __thread uint32_t callback_site;
 static bool forked;
 
 /* Error 39 while another tool or a debugger holds CUPTI; nothing works in a forked child. */
@@ -95,6 +104,29 @@ static bool wants_call(uint32_t domain, uint32_t cbid)
 static bool wants_synchronization(void)
 {
 	return enabled(CUPTI_ABI_KIND_SYNCHRONIZATION);
+}
+
+/* A callback that has been looked up may still run when its subscriber has gone: so it is with the real one.
+ */
+static void tell_subscriber(uint32_t domain, uint32_t cbid, uint32_t site)
+{
+	const struct cupti_abi_callback_data data = {.site = site};
+	cupti_abi_callback callback = NULL;
+	void *userdata;
+
+	if (in_callback || !__atomic_load_n(&any_domain, __ATOMIC_ACQUIRE))
+		return;
+	pthread_mutex_lock(&subscriber_lock);
+	if (domain_enabled[domain])
+		callback = subscriber_callback;
+	userdata = subscriber_userdata;
+	pthread_mutex_unlock(&subscriber_lock);
+	if (!callback)
+		return;
+	in_callback = true;
+	callback_site = site;
+	callback(userdata, domain, cbid, &data);
+	in_callback = false;
 }
 
 static void put_call(const struct sim_call *call, uint64_t end, int result)
@@ -267,6 +299,7 @@ static const struct sim_tracer tracer = {
     .now = timestamp,
     .wants_call = wants_call,
     .wants_synchronization = wants_synchronization,
+    .callback = tell_subscriber,
     .call = put_call,
     .synchronization = put_synchronization,
     .operation = put_operation,
@@ -337,13 +370,12 @@ EXPORTED cupti_abi_result cuptiGetTimestamp(uint64_t *time)
 	return CUPTI_ABI_SUCCESS;
 }
 
-/* One subscriber a process. Callbacks are never called: there is no cuptiEnableCallback here. */
+/* One subscriber a process. */
 EXPORTED cupti_abi_result cuptiSubscribe_v2(cupti_abi_subscriber *subscriber, cupti_abi_callback callback,
                                             void *userdata, struct cupti_abi_subscriber_params *params)
 {
 	cupti_abi_result result = CUPTI_ABI_SUCCESS;
 
-	(void)callback, (void)userdata;
 	CHECK_USABLE();
 	if (!subscriber)
 		return CUPTI_ABI_ERROR_INVALID_PARAMETER;
@@ -354,6 +386,8 @@ EXPORTED cupti_abi_result cuptiSubscribe_v2(cupti_abi_subscriber *subscriber, cu
 		result = CUPTI_ABI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
 	} else {
 		subscribed = true;
+		subscriber_callback = callback;
+		subscriber_userdata = userdata;
 		snprintf(subscriber_name, sizeof(subscriber_name), "%s",
 		         params && params->name ? params->name : "");
 		*subscriber = &subscriber_token;
@@ -370,13 +404,40 @@ EXPORTED cupti_abi_result cuptiSubscribe(cupti_abi_subscriber *subscriber, cupti
 	return cuptiSubscribe_v2(subscriber, callback, userdata, NULL);
 }
 
+/* Lock held. */
+static void forget_subscriber(void)
+{
+	subscribed = false;
+	subscriber_callback = NULL;
+	memset(domain_enabled, 0, sizeof(domain_enabled));
+	__atomic_store_n(&any_domain, 0, __ATOMIC_RELEASE);
+}
+
+EXPORTED cupti_abi_result cuptiEnableDomain(uint32_t enable, cupti_abi_subscriber subscriber, uint32_t domain)
+{
+	CHECK_USABLE();
+	if (domain != CUPTI_ABI_DOMAIN_DRIVER && domain != CUPTI_ABI_DOMAIN_RUNTIME)
+		return CUPTI_ABI_ERROR_INVALID_PARAMETER; /* the others have no callbacks here */
+	pthread_mutex_lock(&subscriber_lock);
+	if (subscriber != &subscriber_token || !subscribed) {
+		pthread_mutex_unlock(&subscriber_lock);
+		return CUPTI_ABI_ERROR_INVALID_PARAMETER;
+	}
+	domain_enabled[domain] = enable;
+	__atomic_store_n(&any_domain,
+	                 domain_enabled[CUPTI_ABI_DOMAIN_DRIVER] || domain_enabled[CUPTI_ABI_DOMAIN_RUNTIME],
+	                 __ATOMIC_RELEASE);
+	pthread_mutex_unlock(&subscriber_lock);
+	return CUPTI_ABI_SUCCESS;
+}
+
 EXPORTED cupti_abi_result cuptiUnsubscribe(cupti_abi_subscriber subscriber)
 {
 	CHECK_USABLE();
 	if (subscriber != &subscriber_token || !subscribed)
 		return CUPTI_ABI_ERROR_INVALID_PARAMETER;
 	pthread_mutex_lock(&subscriber_lock);
-	subscribed = false;
+	forget_subscriber();
 	pthread_mutex_unlock(&subscriber_lock);
 	return CUPTI_ABI_SUCCESS;
 }
@@ -590,27 +651,36 @@ EXPORTED cupti_abi_result cuptiGetResultString(cupti_abi_result result, const ch
 	return CUPTI_ABI_ERROR_INVALID_PARAMETER;
 }
 
+static void refuse(const char *what)
+{
+	fprintf(stderr, "simulated CUPTI: cuptiFinalize %s\n", what);
+	abort();
+}
+
 EXPORTED cupti_abi_result cuptiFinalize(void)
 {
+	static uint32_t finalizing;
+
 	CHECK_USABLE();
-	if (selected_functions) {
-		fputs("simulated CUPTI: cuptiFinalize after cuptiActivityEnableRuntimeApi or …DriverApi "
-		      "corrupts "
-		      "the heap of the real one\n",
-		      stderr);
-		abort();
-	}
+	if (selected_functions)
+		refuse("after cuptiActivityEnableRuntimeApi or …DriverApi corrupts the heap of the real one");
+	if (in_callback && callback_site == CUPTI_ABI_API_ENTER)
+		refuse("in a callback belongs at the end of a call");
+	if (__atomic_exchange_n(&finalizing, 1, __ATOMIC_ACQ_REL))
+		refuse("runs in another thread already");
 	memset(kind_enabled, 0, sizeof(kind_enabled));
 	enable_all_calls(CUPTI_ABI_DOMAIN_RUNTIME, false);
 	enable_all_calls(CUPTI_ABI_DOMAIN_DRIVER, false);
 	simTraceAttach(NULL);
+	usleep((useconds_t)simOption("SIM_FINALIZE_MS", 0) * 1000);
 	if (records_registered()) {
 		records_flush();
 		records_end();
 	}
 	client_clock = NULL;
 	pthread_mutex_lock(&subscriber_lock);
-	subscribed = false;
+	forget_subscriber();
 	pthread_mutex_unlock(&subscriber_lock);
+	__atomic_store_n(&finalizing, 0, __ATOMIC_RELEASE);
 	return CUPTI_ABI_SUCCESS;
 }

@@ -18,7 +18,6 @@
 CUPTI_ABI_REQUIRED_FUNCTIONS(DECLARE)
 CUPTI_ABI_OPTIONAL_FUNCTIONS(DECLARE)
 #undef DECLARE
-cupti_abi_result cuptiFinalize(void);
 
 #define MAX_RECORDS 4096
 
@@ -501,6 +500,86 @@ static void finalize_after_selection_aborts(void)
 	cuptiFinalize();
 }
 
+static struct {
+	size_t calls[3][2]; /* by domain and site */
+	cupti_abi_subscriber subscriber;
+	bool finalize;
+} heard;
+
+static void hear_call(void *userdata, uint32_t domain, uint32_t cbid, const void *data)
+{
+	const struct cupti_abi_callback_data *call = data;
+
+	(void)cbid;
+	CHECK(userdata == &heard && domain < 3 && call->site < 2);
+	heard.calls[domain][call->site]++;
+	if (heard.finalize && call->site == CUPTI_ABI_API_EXIT)
+		CHECK_EQUAL(cuptiFinalize(), CUPTI_ABI_SUCCESS);
+}
+
+static void hear(uint32_t domain)
+{
+	CHECK_EQUAL(cuptiSubscribe(&heard.subscriber, hear_call, &heard), CUPTI_ABI_SUCCESS);
+	CHECK_EQUAL(cuptiEnableDomain(1, heard.subscriber, domain), CUPTI_ABI_SUCCESS);
+}
+
+static void domains_call_back_once_enabled(void)
+{
+	hear(CUPTI_ABI_DOMAIN_RUNTIME);
+	CHECK_EQUAL(cudaDeviceSynchronize(), cudaSuccess);
+	CHECK_EQUAL(heard.calls[CUPTI_ABI_DOMAIN_RUNTIME][CUPTI_ABI_API_ENTER], 1);
+	CHECK_EQUAL(heard.calls[CUPTI_ABI_DOMAIN_RUNTIME][CUPTI_ABI_API_EXIT], 1);
+	CHECK_EQUAL(heard.calls[CUPTI_ABI_DOMAIN_DRIVER][CUPTI_ABI_API_EXIT], 0);
+	CHECK_EQUAL(cuptiEnableDomain(1, heard.subscriber, CUPTI_ABI_DOMAIN_DRIVER), CUPTI_ABI_SUCCESS);
+	CHECK_EQUAL(cudaDeviceSynchronize(), cudaSuccess);
+	CHECK(heard.calls[CUPTI_ABI_DOMAIN_DRIVER][CUPTI_ABI_API_EXIT] > 0); /* inside that of the runtime */
+	CHECK_EQUAL(cuptiEnableDomain(0, heard.subscriber, CUPTI_ABI_DOMAIN_DRIVER), CUPTI_ABI_SUCCESS);
+	CHECK_EQUAL(cuptiEnableDomain(0, heard.subscriber, CUPTI_ABI_DOMAIN_RUNTIME), CUPTI_ABI_SUCCESS);
+	memset(heard.calls, 0, sizeof(heard.calls));
+	CHECK_EQUAL(cudaDeviceSynchronize(), cudaSuccess);
+	CHECK_EQUAL(heard.calls[CUPTI_ABI_DOMAIN_RUNTIME][CUPTI_ABI_API_EXIT], 0);
+	CHECK_EQUAL(cuptiEnableDomain(1, heard.subscriber, 77), CUPTI_ABI_ERROR_INVALID_PARAMETER);
+	CHECK_EQUAL(cuptiUnsubscribe(heard.subscriber), CUPTI_ABI_SUCCESS);
+	CHECK_EQUAL(cuptiEnableDomain(1, heard.subscriber, CUPTI_ABI_DOMAIN_DRIVER),
+	            CUPTI_ABI_ERROR_INVALID_PARAMETER);
+}
+
+static void finalize_in_a_callback_frees_the_slot(void)
+{
+	cupti_abi_subscriber other;
+
+	start_client();
+	enable(CUPTI_ABI_KIND_CONCURRENT_KERNEL);
+	use_everything(4);
+	hear(CUPTI_ABI_DOMAIN_RUNTIME);
+	heard.finalize = true;
+	use_everything(4); /* the end of its first call is the end of CUPTI */
+	CHECK_EQUAL(heard.calls[CUPTI_ABI_DOMAIN_RUNTIME][CUPTI_ABI_API_EXIT], 1);
+	CHECK_EQUAL(received.count, 4);
+	CHECK_EQUAL(cuptiUnsubscribe(heard.subscriber), CUPTI_ABI_ERROR_INVALID_PARAMETER);
+	CHECK_EQUAL(cuptiSubscribe(&other, hear_call, &heard), CUPTI_ABI_SUCCESS);
+	heard.finalize = false;
+	start_client();
+	enable(CUPTI_ABI_KIND_CONCURRENT_KERNEL);
+	use_everything(3);
+	flush();
+	CHECK_EQUAL(received.count, 7);
+}
+
+static void finalize_at_entry(void *userdata, uint32_t domain, uint32_t cbid, const void *data)
+{
+	(void)userdata, (void)domain, (void)cbid, (void)data;
+	cuptiFinalize();
+}
+
+static void finalize_at_the_beginning_of_a_call_aborts(void)
+{
+	CHECK_EQUAL(cuptiSubscribe(&heard.subscriber, finalize_at_entry, NULL), CUPTI_ABI_SUCCESS);
+	CHECK_EQUAL(cuptiEnableDomain(1, heard.subscriber, CUPTI_ABI_DOMAIN_RUNTIME), CUPTI_ABI_SUCCESS);
+	CHECK(freopen("/dev/null", "w", stderr));
+	cudaDeviceSynchronize();
+}
+
 static void *launch_from_thread(void *unused)
 {
 	cudaStream_t stream = new_stream(CU_STREAM_NON_BLOCKING);
@@ -558,6 +637,9 @@ const struct selftest cupti_tests[] = {
     {"misuse_is_an_error", misuse_is_an_error, 0},
     {"finalize_ends_recording", finalize_ends_recording, 0},
     {"finalize_after_selection_aborts", finalize_after_selection_aborts, SIGABRT},
+    {"domains_call_back_once_enabled", domains_call_back_once_enabled, 0},
+    {"finalize_in_a_callback_frees_the_slot", finalize_in_a_callback_frees_the_slot, 0},
+    {"finalize_at_the_beginning_of_a_call_aborts", finalize_at_the_beginning_of_a_call_aborts, SIGABRT},
     {"threads_lose_nothing", threads_lose_nothing, 0},
     {NULL, NULL, 0},
 };

@@ -34,6 +34,7 @@
 #include "collect/bpf_exports.h"
 #include "collect/pure_call_arguments.h"
 #include "model/cuda_call.h"
+#include "symbols/elf_file.h"
 #include "whyidle.skel.h"
 
 #define SIMULATED_MARK "whyidle_simulated_gpu" /* a symbol of the driver of tests/sim */
@@ -376,9 +377,7 @@ static int attach_file(struct bpf_calls *calls, struct whyidle_bpf *programs, in
 	int result = 0;
 	Elf *elf;
 
-	elf_version(EV_CURRENT);
-	/* Read, not mapped: a file that is cut short meanwhile must not end this process. */
-	elf = elf_begin(fd, ELF_C_READ, NULL);
+	elf = elf_file_open(fd);
 	if (!elf || elf_kind(elf) != ELF_K_ELF)
 		result = error_set(error, -ENOEXEC, "%s is not an ELF file", path);
 	else if (bpf_exports_visit(elf, add_function, &list))

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "symbols/elf_file.h"
+
 /* Place in the file of a symbol's value: uprobes are set by file offset. */
 static bool file_offset(Elf *elf, uint64_t value, uint64_t *offset)
 {
@@ -38,9 +40,10 @@ static int visit_table(Elf *elf, uint32_t type, int (*visit)(void *context, cons
 	while ((section = elf_nextscn(elf, section))) {
 		if (!gelf_getshdr(section, &header) || header.sh_type != type || !header.sh_entsize)
 			continue;
-		data = elf_getdata(section, NULL);
+		data = elf_file_data(section, ELF_FILE_SYMBOLS);
 		for (int i = 0; data && !result && gelf_getsym(data, i, &symbol); i++) {
-			struct bpf_export export = {.name = elf_strptr(elf, header.sh_link, symbol.st_name)};
+			struct bpf_export export = {.name =
+			                                elf_file_text(elf, header.sh_link, symbol.st_name)};
 
 			if (!export.name || symbol.st_shndx == SHN_UNDEF)
 				continue;

@@ -10,6 +10,7 @@
 #include "collect/bpf_exports.h"
 #include "collect/bpf_uprobe.h"
 #include "collect/process_info.h"
+#include "symbols/elf_file.h"
 
 #define MAX_PLACES 64 /* of one file: names have several versions */
 
@@ -117,9 +118,7 @@ static int probe_file(struct bpf_locks *locks, int program, int fd, const char *
 	Elf *elf;
 	int err = 0;
 
-	elf_version(EV_CURRENT);
-	/* Read, not mapped: a file that is cut short meanwhile must not end this process. */
-	elf = elf_begin(fd, ELF_C_READ, NULL);
+	elf = elf_file_open(fd);
 	if (elf && elf_kind(elf) == ELF_K_ELF)
 		bpf_exports_visit(elf, add_place, &places);
 	elf_end(elf);

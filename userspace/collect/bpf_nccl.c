@@ -12,6 +12,7 @@
 #include "collect/bpf_uprobe.h"
 #include "collect/process_info.h"
 #include "collect/pure_nccl_calls.h"
+#include "symbols/elf_file.h"
 #include "whyidle.skel.h"
 
 #define MAX_PLACES 32
@@ -90,9 +91,7 @@ static int probe_file(struct bpf_nccl *nccl, const struct whyidle_bpf *programs,
 	Elf *elf;
 	int err;
 
-	elf_version(EV_CURRENT);
-	/* Read, not mapped: a file that is cut short meanwhile must not end this process. */
-	elf = elf_begin(fd, ELF_C_READ, NULL);
+	elf = elf_file_open(fd);
 	if (elf && elf_kind(elf) == ELF_K_ELF) {
 		bpf_exports_visit(elf, add_function, &functions);
 		/* Linked statically it need not be exported. */

@@ -18,6 +18,7 @@
 #include "collect/process_info.h"
 #include "inject/inject.h"
 #include "model/cuda_call.h"
+#include "symbols/elf_file.h"
 
 #define MEMORY_DEVICE "/dev/nvidia-uvm"
 
@@ -78,8 +79,7 @@ static size_t known_calls(const struct cuda_library *library)
 
 	if (fd < 0)
 		return 0;
-	elf_version(EV_CURRENT);
-	elf = elf_begin(fd, ELF_C_READ, NULL);
+	elf = elf_file_open(fd);
 	if (elf && elf_kind(elf) == ELF_K_ELF)
 		bpf_exports_visit(elf, count_call, &count);
 	elf_end(elf);

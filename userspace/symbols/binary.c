@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "symbols/build_id.h"
 #include "symbols/cfi_rule.h"
+#include "symbols/elf_file.h"
 #include "symbols/elf_names.h"
 
 #define MAX_SEGMENTS 64
@@ -75,8 +76,7 @@ static struct binary *binary_new(int fd, char *image, size_t size)
 	binary->fd = fd;
 	binary->debug_fd = -1;
 	elf_version(EV_CURRENT);
-	/* Not mapped: who can write to the file could cut it, and reading a mapping would then end us. */
-	binary->elf = image ? elf_memory(image, size) : elf_begin(fd, ELF_C_READ, NULL);
+	binary->elf = image ? elf_memory(image, size) : elf_file_open(fd);
 	if (!binary->elf || elf_kind(binary->elf) != ELF_K_ELF) {
 		elf_end(binary->elf);
 		binary->elf = NULL;
@@ -138,7 +138,7 @@ const char *binary_build_id(const struct binary *binary)
 void binary_add_debug(struct binary *binary, int fd)
 {
 	char build_id[BUILD_ID_TEXT];
-	Elf *elf = binary->debug_elf ? NULL : elf_begin(fd, ELF_C_READ, NULL);
+	Elf *elf = binary->debug_elf ? NULL : elf_file_open(fd);
 
 	if (elf && elf_kind(elf) == ELF_K_ELF)
 		build_id_read(elf, build_id);

@@ -5,6 +5,8 @@
 #include <gelf.h>
 #include <stdlib.h>
 
+#include "symbols/elf_file.h"
+
 #define MAX_BYTES   (1ULL << 30)
 #define MAX_SPANS   (16u << 20)
 #define TABLE_BYTES 32 /* of .eh_frame_hdr that are read */
@@ -133,7 +135,7 @@ static bool use_section(struct cfi_table *table, Elf *elf)
 		if (!gelf_getshdr(section, &header) || header.sh_type == SHT_NOBITS ||
 		    header.sh_flags & SHF_COMPRESSED)
 			continue;
-		name = elf_strptr(elf, strings, header.sh_name);
+		name = elf_file_text(elf, strings, header.sh_name);
 		if (name && !strcmp(name, ".eh_frame"))
 			return use_part(table, elf, header.sh_offset, header.sh_size, header.sh_addr);
 	}

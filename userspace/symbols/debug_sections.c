@@ -9,6 +9,8 @@
 #include <zlib.h>
 #include <zstd.h>
 
+#include "symbols/elf_file.h"
+
 #define MAX_BYTES (1ULL << 30) /* of one section, as it is in the file and decompressed */
 
 /* Not in all versions of <elf.h>. */
@@ -61,10 +63,9 @@ static void read_section(struct debug_bytes *section, Elf_Scn *scn, const GElf_S
 {
 	const Elf_Data *data;
 
-	if (section->bytes || section->owned || header->sh_type != SHT_PROGBITS ||
-	    header->sh_size > MAX_BYTES)
+	if (section->bytes || section->owned || header->sh_type != SHT_PROGBITS)
 		return;
-	data = elf_rawdata(scn, NULL);
+	data = elf_file_raw(scn, MAX_BYTES);
 	if (!data || !data->d_buf || !data->d_size)
 		return;
 	section->bytes = data->d_buf;
@@ -90,7 +91,7 @@ void debug_sections_read(struct debug_sections *sections, Elf *elf)
 
 		if (!gelf_getshdr(scn, &header))
 			continue;
-		name = elf_strptr(elf, strings, header.sh_name);
+		name = elf_file_text(elf, strings, header.sh_name);
 		for (int i = 0; name && i < DEBUG_SECTIONS; i++) {
 			if (!strcmp(name, names[i]))
 				read_section(&sections->items[i], scn, &header);

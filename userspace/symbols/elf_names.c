@@ -10,8 +10,8 @@
 #include <lzma.h>
 
 #include "base/array.h"
+#include "symbols/elf_file.h"
 
-#define MAX_SYMBOLS     (4u << 20)   /* of one file; the largest of PyTorch has 0.6 million */
 #define MAX_INNER_BYTES (256u << 20) /* of decompressed symbols */
 #define ASSEMBLY_REACH  4096         /* bytes behind a symbol without a size that may belong to it */
 #define OUTER_LOOKED_AT 16           /* symbols before an address among which one may enclose it */
@@ -29,12 +29,10 @@ static bool open_table(Elf_Scn *section, uint32_t type, struct symbol_table *tab
 
 	if (!gelf_getshdr(section, &header) || header.sh_type != type || !header.sh_entsize)
 		return false;
-	table->symbols = elf_getdata(section, NULL);
+	table->symbols = elf_file_data(section, ELF_FILE_SYMBOLS);
 	if (!table->symbols)
 		return false;
 	table->count = header.sh_size / header.sh_entsize;
-	if (table->count > MAX_SYMBOLS)
-		table->count = MAX_SYMBOLS;
 	table->strings = header.sh_link;
 	return true;
 }
@@ -60,7 +58,7 @@ static int add_table(struct elf_names *names, Elf *elf, const struct symbol_tabl
 		if (!is_wanted(names->kind, type, symbol.st_size) || symbol.st_shndx == SHN_UNDEF ||
 		    !symbol.st_value)
 			continue;
-		name = elf_strptr(elf, table->strings, symbol.st_name);
+		name = elf_file_text(elf, table->strings, symbol.st_name);
 		if (!name || !*name)
 			continue;
 		slot = array_add(names);
@@ -105,7 +103,7 @@ static uint8_t *decompress(const uint8_t *bytes, size_t length, size_t *out_leng
 
 static int add_inner(struct elf_names *names, Elf_Scn *section)
 {
-	Elf_Data *data = elf_rawdata(section, NULL);
+	Elf_Data *data = elf_file_raw(section, MAX_INNER_BYTES);
 	size_t length;
 	int err;
 
@@ -148,7 +146,7 @@ int elf_names_add(struct elf_names *names, Elf *elf)
 		}
 		if (!gelf_getshdr(section, &header) || header.sh_type != SHT_PROGBITS)
 			continue;
-		name = elf_strptr(elf, strings, header.sh_name);
+		name = elf_file_text(elf, strings, header.sh_name);
 		if (name && !strcmp(name, ".gnu_debugdata") && elf != names->inner)
 			err = add_inner(names, section);
 	}
@@ -221,7 +219,7 @@ uint64_t elf_symbol_address(Elf *elf, const char *wanted)
 					break;
 				if (symbol.st_shndx == SHN_UNDEF || !symbol.st_value)
 					continue;
-				name = elf_strptr(elf, table.strings, symbol.st_name);
+				name = elf_file_text(elf, table.strings, symbol.st_name);
 				if (name && !strcmp(name, wanted))
 					return symbol.st_value;
 			}

@@ -7,6 +7,18 @@
 #include "model/cuda_call.h"
 #include "model/wait.h"
 
+Test(cuda_call, names_without_the_version_of_the_interface)
+{
+	cr_assert_eq(cuda_name_length("cudaLaunchKernel_v7000"), strlen("cudaLaunchKernel"));
+	cr_assert_eq(cuda_name_length("cudaLaunchKernel_ptsz_v7000"), strlen("cudaLaunchKernel_ptsz"));
+	cr_assert_eq(cuda_name_length("cudaLaunchKernel"), strlen("cudaLaunchKernel"));
+	cr_assert_eq(cuda_name_length("cuMemcpyHtoD_v2"), strlen("cuMemcpyHtoD_v2"));
+	cr_assert_eq(cuda_name_length("cuda7000"), strlen("cuda7000"));
+	cr_assert_eq(cuda_name_length("cuda_v7000"), strlen("cuda"));
+	cr_assert_eq(cuda_name_length("_v7000"), strlen("_v7000"));
+	cr_assert_eq(cuda_name_length(""), 0);
+}
+
 Test(cuda_call, the_table_is_sorted_for_the_search)
 {
 	for (size_t i = 1; i < cuda_function_count; i++)

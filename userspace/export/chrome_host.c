@@ -31,11 +31,9 @@ static void put_calls(struct chrome *chrome, uint32_t index)
 		const struct call *call = &thread->calls.items[i];
 		const char *function = model_string(chrome->model, call->function);
 		uint64_t id = chrome_correlation(chrome, thread->process, call->correlation);
-		char name[API_NAME_SIZE];
 
-		chrome_slice(chrome, api_is_driver(function) ? "cuda_driver" : "cuda_runtime",
-		             api_plain_name(name, function), thread->pid, thread->tid, call->enter_ns,
-		             call->exit_ns);
+		chrome_slice(chrome, api_is_driver(function) ? "cuda_driver" : "cuda_runtime", function,
+		             thread->pid, thread->tid, call->enter_ns, call->exit_ns);
 		if (id)
 			chrome_number(chrome, "correlation", id);
 		if (!call->exit_known)

@@ -34,11 +34,10 @@ static void put_calls(struct perfetto *perfetto, uint32_t index)
 	for (size_t i = 0; i < thread->calls.count; i++) {
 		const struct call *call = &thread->calls.items[i];
 		const char *function = model_string(perfetto->model, call->function);
-		char name[API_NAME_SIZE];
 
 		perfetto_slice(perfetto, track, call->enter_ns,
 		               api_is_driver(function) ? "cuda_driver" : "cuda_runtime",
-		               perfetto_name(perfetto, api_plain_name(name, function)));
+		               perfetto_name(perfetto, function));
 		if (call->correlation)
 			perfetto_number(perfetto, "correlation", call->correlation);
 		if (!call->exit_known)

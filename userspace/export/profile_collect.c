@@ -5,7 +5,6 @@
 
 #include "attribute/gap_chains.h"
 #include "base/number.h"
-#include "export/api_name.h"
 #include "export/kernel_name.h"
 #include "export/launches.h"
 #include "export/profile.h"
@@ -105,14 +104,13 @@ static uint32_t wait_node(struct profile *profile, uint32_t parent, const struct
 /* Without a stack the walk may know where the thread was: from an operator or a CUDA call. */
 static uint32_t place_node(struct profile *profile, uint32_t parent, const struct leaf *leaf, uint32_t stack)
 {
-	char name[API_NAME_SIZE];
 
 	if (stack != MODEL_NONE)
 		return parent;
 	parent = string_node(profile, parent, leaf->python);
 	if (!leaf->function)
 		return parent;
-	return text_node(profile, parent, api_plain_name(name, model_string(profile->model, leaf->function)));
+	return text_node(profile, parent, model_string(profile->model, leaf->function));
 }
 
 static void add_blocked(struct profile *profile, uint32_t parent, const struct leaf *leaf)
@@ -245,7 +243,6 @@ static uint32_t call_node(struct profile *profile, uint32_t parent, const struct
 {
 	const struct call *call = op_launch_call(profile->model, op);
 	const struct thread *thread;
-	char name[API_NAME_SIZE];
 	uint64_t launch_ns;
 
 	if (!call)
@@ -254,7 +251,7 @@ static uint32_t call_node(struct profile *profile, uint32_t parent, const struct
 	launch_ns = op->launch_ns ? op->launch_ns : call->enter_ns;
 	parent = thread_node(profile, parent, op->launch_thread);
 	parent = scope_node(profile, parent, thread, last_scope_before(thread, launch_ns), launch_ns);
-	return text_node(profile, parent, api_plain_name(name, model_string(profile->model, call->function)));
+	return text_node(profile, parent, model_string(profile->model, call->function));
 }
 
 void profile_collect_gpu(struct profile *profile)

@@ -194,6 +194,20 @@ const struct cuda_function *cuda_function_find(const char *symbol)
 	return bsearch(&stem, cuda_functions, cuda_function_count, sizeof(cuda_functions[0]), compare_stem);
 }
 
+#define VERSION_DIGITS_MIN 4
+
+size_t cuda_name_length(const char *function)
+{
+	size_t length = strlen(function), digits = 0;
+
+	while (digits < length && isdigit((unsigned char)function[length - digits - 1]))
+		digits++;
+	if (strncmp(function, "cuda", 4) || digits < VERSION_DIGITS_MIN || length < digits + 2 ||
+	    memcmp(function + length - digits - 2, "_v", 2))
+		return length;
+	return length - digits - 2;
+}
+
 enum cuda_class cuda_classify(const char *symbol)
 {
 	const struct cuda_function *found = cuda_function_find(symbol);

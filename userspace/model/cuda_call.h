@@ -40,6 +40,12 @@ extern const size_t cuda_function_count;
  */
 const struct cuda_function *cuda_function_find(const char *symbol);
 
+/*
+ * Bytes of a function's name without the version that CUPTI appends to those of the runtime: of
+ * "cudaLaunchKernel_v7000" the first 16. ("_v2" is part of a driver function's name.)
+ */
+size_t cuda_name_length(const char *function);
+
 /* Class of the same, CUDA_OTHER if it is not in the table. */
 enum cuda_class cuda_classify(const char *symbol);
 

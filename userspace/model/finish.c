@@ -305,6 +305,26 @@ static int keep_outer_calls(struct model *model, uint32_t index, struct call_sit
 	return 0;
 }
 
+/* Calls have the names that people know, whatever the source adds. */
+static int name_calls(const struct thread *thread, struct model *model, struct index_map *plain)
+{
+	struct call *call;
+	uint32_t known;
+
+	array_for_each (call, &thread->calls) {
+		if (!index_map_get(plain, call->function, &known)) {
+			const char *name = model_string(model, call->function);
+			size_t length = cuda_name_length(name);
+
+			known = name[length] ? model_add_string(model, name, length) : call->function;
+			if (known == MODEL_NONE || index_map_put(plain, call->function, known))
+				return -ENOMEM;
+		}
+		call->function = known;
+	}
+	return 0;
+}
+
 static bool is_collective(const char *name)
 {
 	for (; *name; name++) {
@@ -522,6 +542,7 @@ static int list_threads(struct model *model)
 int model_finish(struct model *model, struct error *error)
 {
 	struct classifier classifier = {.model = model};
+	struct index_map plain_names = {0};
 	struct call_sites sites = {0};
 	struct device *device;
 	int rc = 0;
@@ -530,6 +551,8 @@ int model_finish(struct model *model, struct error *error)
 		rc = name_thread(model, &model->threads.items[i]);
 		if (!rc)
 			rc = finish_thread(&model->threads.items[i], &classifier);
+		if (!rc)
+			rc = name_calls(&model->threads.items[i], model, &plain_names);
 		if (!rc)
 			rc = keep_outer_calls(model, i, &sites);
 	}
@@ -550,6 +573,7 @@ int model_finish(struct model *model, struct error *error)
 	index_map_free(&classifier.waits);
 	index_map_free(&classifier.wakes);
 	index_map_free(&classifier.samples);
+	index_map_free(&plain_names);
 	index_map_free(&model->call_by_id);
 	array_free(&sites);
 	return rc ? error_no_memory(error) : 0;

@@ -90,6 +90,10 @@ struct thread_state {
 	__u64 call_ns;
 	__u64 call_stack;
 	__u64 launch_ns;
+	/* The last query that was recorded. */
+	__u64 query_ns, query_object;
+	__s32 query_result;
+	__u32 query_pad;
 	__u64 launch_stack, launch_return;
 
 	__u64 lock_called; /* first argument of the function of lock.bpf.c that it entered last, 0 none */

@@ -10,14 +10,21 @@
  * at or above it shows that the open call was left without its return. A launch leaves no such mark, so an
  * inner launch is told by the outer one's return address, which is still in its place on the stack.
  *
+ * Queries are made in floods by those who poll: of the same thread, about the same event or stream and with
+ * the same result, one in QUERY_PERIOD_NS is sent. What changes is always sent, and how long a query took is
+ * of no use.
+ *
  * A blocking call inside a launch (code that is loaded lazily) is sent: the launch itself has no length.
  */
 #include "call.bpf.h"
+
+#define QUERY_PERIOD_NS 50000
 
 /* What a call is about. */
 struct call_about {
 	__u64 stream, object, work;
 	__u32 known; /* WIRE_CALL_* */
+	__s32 result;
 };
 
 /* Launches of a function with one grid, block and shared memory are taken for the same work: a hash of them.
@@ -96,6 +103,7 @@ static __always_inline void call_about_read(struct call_about *about, struct pt_
 {
 	about->stream = about->object = about->work = 0;
 	about->known = 0;
+	about->result = 0;
 	if (argument_read(context, CALL_STREAM(cookie), &about->stream))
 		about->known |= WIRE_CALL_STREAM;
 	if (argument_read(context, CALL_OBJECT(cookie), &about->object))
@@ -120,16 +128,20 @@ static __always_inline void record_call(struct task_struct *task, __u64 cookie,
 	record->stream = about->stream;
 	record->object = about->object;
 	record->work = about->work;
+	record->result = about->result;
+	record->pad = 0;
 	record_submit(record);
 }
 
 /* The same for the blocking call that the thread is in. */
 static __always_inline void record_open_call(struct thread_state *thread, struct task_struct *task,
-                                             __u64 exit)
+                                             __u64 exit, __s32 result)
 {
 	struct call_about about = {thread->call_target, thread->call_object, thread->call_work,
-	                           thread->call_known};
+	                           thread->call_known, result};
 
+	if (exit)
+		about.known |= WIRE_CALL_RESULT;
 	record_call(task, thread->call_cookie, &about, thread->call_ns, exit);
 }
 
@@ -137,7 +149,7 @@ static __always_inline void record_open_call(struct thread_state *thread, struct
 static __always_inline void call_abandon(struct thread_state *thread, struct task_struct *task)
 {
 	count_loss(WIRE_LOSS_NEST);
-	record_open_call(thread, task, 0);
+	record_open_call(thread, task, 0, 0);
 	thread->call_stack = 0;
 }
 
@@ -269,12 +281,29 @@ int call_enters(struct pt_regs *context)
 	return 0;
 }
 
+/* True if the open call is a query that says the same as the last one, which was sent only now. */
+static __always_inline bool query_repeats(struct thread_state *thread, __s32 result, __u64 now)
+{
+	__u64 object = thread->call_known & WIRE_CALL_OBJECT ? thread->call_object : thread->call_target;
+
+	if (!CALL_IS_QUERY(thread->call_cookie))
+		return false;
+	if (thread->query_object == object && thread->query_result == result &&
+	    now - thread->query_ns < QUERY_PERIOD_NS)
+		return true;
+	thread->query_ns = now;
+	thread->query_object = object;
+	thread->query_result = result;
+	return false;
+}
+
 SEC("uretprobe")
 int call_returns(struct pt_regs *context)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct thread_state *thread = calling_thread(task);
 	__u64 stack = stack_pointer(context), now;
+	__s32 result = (__s32)PT_REGS_RC(context);
 
 	if (!thread || !thread->call_stack || stack < thread->call_stack + RETURN_POPS)
 		return 0;
@@ -283,8 +312,10 @@ int call_returns(struct pt_regs *context)
 		return 0;
 	}
 	now = bpf_ktime_get_ns();
-	thread_name(thread, task, now);
-	record_open_call(thread, task, now);
+	if (!query_repeats(thread, result, now)) {
+		thread_name(thread, task, now);
+		record_open_call(thread, task, now, result);
+	}
 	thread->call_stack = 0;
 	return 0;
 }

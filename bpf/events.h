@@ -296,6 +296,7 @@ struct wire_exit {
 #define WIRE_CALL_STREAM (1u << 0)
 #define WIRE_CALL_OBJECT (1u << 1)
 #define WIRE_CALL_WORK   (1u << 2)
+#define WIRE_CALL_RESULT (1u << 3)
 
 /* A CUDA API call seen by uprobes: the outermost one of its thread. */
 struct wire_call {
@@ -308,6 +309,8 @@ struct wire_call {
 	__u64 stream;   /* handle */
 	__u64 object;   /* what it is about: function, graph, event, direction of a copy */
 	__u64 work;     /* of a launch a hash of grid, block and shared memory, of a copy its bytes */
+	__s32 result;
+	__u32 pad;
 };
 
 /* A process outside the tracked set called a CUDA function that is probed. Once a process. */
@@ -396,7 +399,7 @@ _Static_assert(sizeof(struct wire_task) == 40, "wire_task");
 _Static_assert(sizeof(struct wire_fork) == 56, "wire_fork");
 _Static_assert(sizeof(struct wire_exec) == 432, "wire_exec");
 _Static_assert(sizeof(struct wire_exit) == 40, "wire_exit");
-_Static_assert(sizeof(struct wire_call) == 64, "wire_call");
+_Static_assert(sizeof(struct wire_call) == 72, "wire_call");
 _Static_assert(sizeof(struct wire_caller) == 48, "wire_caller");
 _Static_assert(sizeof(struct wire_steal) == 32, "wire_steal");
 _Static_assert(sizeof(struct wire_nccl) == 88, "wire_nccl");

@@ -29,12 +29,14 @@
 #define CALL_SIZE_DIM3      2  /* arguments 1 and 2 are a dim3, 3 and 4 another, 6 the shared memory */
 #define CALL_SIZE_CONFIG    3  /* the same as the first 28 bytes of the struct that the first one points to */
 #define CALL_SIZE_ARGUMENT  16 /* bytes: the n-th argument */
-#define CALL_COOKIE(function, stream, object, size)                                                          \
-	((__u64)(function) | (__u64)(stream) << 32 | (__u64)(object) << 40 | (__u64)(size) << 48)
+#define CALL_COOKIE(function, stream, object, size, query)                                                   \
+	((__u64)(function) | (__u64)(stream) << 32 | (__u64)(object) << 40 | (__u64)(size) << 48 |           \
+	 (__u64)(query) << 56)
 #define CALL_FUNCTION(cookie) ((__u32)(cookie))
 #define CALL_STREAM(cookie)   ((__u32)((cookie) >> 32) & 0xff)
 #define CALL_OBJECT(cookie)   ((__u32)((cookie) >> 40) & 0xff)
 #define CALL_SIZE(cookie)     ((__u32)((cookie) >> 48) & 0xff)
+#define CALL_IS_QUERY(cookie) ((cookie) >> 56 & 1)
 
 /*
  * The same of a probe on a function of NCCL: its enum wire_nccl_function, and where it has count, type, peer

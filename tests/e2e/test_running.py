@@ -159,7 +159,7 @@ def test_timeline_inferred_from_calls(ctx):
 
 
 def inferred_and_real(ctx, shape):
-    """Idle shares of a run of wait_shapes: as inferred, and by the device's own account."""
+    """Idle shares of a run of wait_shapes: as inferred, and by the device's own account; and how much of the first is certain."""
     truth_file = ctx.path(f"{shape}.json")
     done = ctx.record(ctx.sim("wait_shapes"), shape, "--seconds", "1.2", "--truth", truth_file,
                       options=(*QUIET, "--no-bridge", "--uprobes", "always"))
@@ -168,7 +168,8 @@ def inferred_and_real(ctx, shape):
     report = ctx.report()
     gpu, = report["gpus"]
     assert report["source"]["gpu_timeline"] == "inferred", report["source"]
-    return idle_share(gpu), truth["idle_ns"] / (truth["end_ns"] - truth["start_ns"])
+    certain = float(re.search(r"of the idle time ([\d.]+) s are certain", " ".join(report["degraded"])).group(1))
+    return idle_share(gpu), truth["idle_ns"] / (truth["end_ns"] - truth["start_ns"]), certain * 1e9 / max(1, gpu["idle_ns"])
 
 
 @limit(120)
@@ -180,7 +181,7 @@ def test_inferred_where_waits_show_little(ctx):
         # Late returns on a busy machine make idle time look shorter, so one quiet run is enough for the lower limit; none
         # may ever be made up (2 points: another window).
         for _ in range(TRIES):
-            share, real = inferred_and_real(ctx, shape)
+            share, real, _ = inferred_and_real(ctx, shape)
             last = f"{shape} {share:.1%}, the device says {real:.1%}"
             assert share <= real + 0.02, last
             if share >= real / 2 - 0.02:
@@ -191,10 +192,28 @@ def test_inferred_where_waits_show_little(ctx):
     return "; ".join(told)
 
 
+@limit(120)
+@needs("bpf")
+def test_inferred_from_queries(ctx):
+    """Launched as by CUDA 13's compiler, and never waited for: events are asked. What they answer is certain."""
+    told = []
+    for shape, proved in (("polled", 0.8), ("asked", 0)):
+        for _ in range(TRIES):
+            share, real, certain = inferred_and_real(ctx, shape)
+            last = f"{shape} {share:.1%} ({certain:.0%} of it certain), the device says {real:.1%}"
+            assert share <= real + 0.02, last
+            if share >= real * 0.75 - 0.02 and certain >= proved:
+                break
+        else:
+            raise AssertionError(f"{last}, in each of {TRIES} runs")
+        told.append(last)
+    return "; ".join(told)
+
+
 @needs("bpf")
 def test_inferred_where_a_larger_grid_was_launched(ctx):
     """What a function took with a small grid says nothing of a larger one."""
-    share, real = inferred_and_real(ctx, "larger")
+    share, real, _ = inferred_and_real(ctx, "larger")
     assert share <= real + 0.02, f"idle {share:.1%}, the device says {real:.1%}"
     return f"idle {share:.1%}, the device says {real:.1%}"
 

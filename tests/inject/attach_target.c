@@ -391,13 +391,23 @@ static void *run_restart(void *unused)
 
 /* ---- */
 
-static int count_descriptors(void)
+/* `tell`: on standard error, what they are. */
+static int count_descriptors(bool tell)
 {
 	DIR *folder = opendir("/proc/self/fd");
+	const struct dirent *entry;
 	int count = 0;
 
-	while (folder && readdir(folder))
+	while (folder && (entry = readdir(folder))) {
+		char path[300], name[300];
+		ssize_t length;
+
+		snprintf(path, sizeof(path), "/proc/self/fd/%.100s", entry->d_name);
+		length = readlink(path, name, sizeof(name) - 1);
 		count++;
+		if (tell && length > 0)
+			fprintf(stderr, "%s is %.*s\n", entry->d_name, (int)length, name);
+	}
 	if (folder)
 		closedir(folder);
 	return count;
@@ -405,14 +415,14 @@ static int count_descriptors(void)
 
 static void *run_fork(void *unused)
 {
-	int wanted = count_descriptors();
+	int wanted = count_descriptors(false);
 
 	while (goes_on()) {
 		int status = 0;
 		pid_t child = fork();
 
 		if (!child)
-			_exit(count_descriptors() == wanted ? 0 : 7);
+			_exit(count_descriptors(false) == wanted ? 0 : (count_descriptors(true), 7));
 		if (child < 0 || waitpid(child, &status, 0) != child || status)
 			anomaly("a child ended with status %d", status);
 		usleep(2000);

@@ -35,6 +35,8 @@ WALK_H = "userspace/attribute/walk.h"
 WORKERS = "userspace/attribute/workers.c"
 FED = "userspace/model/fed_copies.c"
 FINISH = "userspace/model/finish.c"
+INFER = "userspace/model/infer.c"
+LENGTH = "userspace/model/infer_length.c"
 KINDS = "userspace/model/wait.c"
 MODEL = "userspace/model/model.c"
 STACKS = "userspace/model/stack_names.c"
@@ -502,6 +504,25 @@ MUTATIONS = [
                    "if (walk->crossed &&")]),
     Mutation("doubtful gains", "what is not sure promises no gain", "causes/what_is_not_sure_promises_no_gain",
              [Edit(REPLAY, "cause->confidence != CONFIDENCE_LOW && ", "")]),
+
+    # ---- the inferred timeline: what queries show ----
+    Mutation("not ready is ready", "a query that says not ready ends nothing", "infer/not_ready_ends_nothing",
+             [Edit(INFER, "if (call->result == READY)", "if (call->result == READY || call->result == NOT_READY)")]),
+    Mutation("any answer will do", "an error and an unknown result show nothing", "infer/other_results_of_a_query_show_nothing",
+             [Edit(INFER, "if (call->result == READY)", "if (call->result != NOT_READY)")]),
+    Mutation("unknown is success", "a result that is not known shows nothing", "infer/other_results_of_a_query_show_nothing",
+             [Edit(INFER, "if (!(call->arguments & CALL_HAS_RESULT) || !names_work(", "if (!names_work(")]),
+    Mutation("all that was submitted is over", "an event stands for what came before it",
+             "infer/ready_covers_what_was_before_the_event", [Edit(INFER, "*count = earlier(event->count, *count);", ";")]),
+    Mutation("recorded anew", "an event that is recorded anew during the call shows nothing",
+             "infer/an_event_that_is_recorded_anew_meanwhile_shows_nothing",
+             [Edit(INFER, "if (event->recorded_ns > call->enter_ns)", "if (false)")]),
+    Mutation("failed is over", "a synchronisation that failed shows nothing", "infer/a_synchronisation_that_failed_shows_nothing",
+             [Edit(INFER, "if (call->arguments & CALL_HAS_RESULT && call->result)", "if (false)")]),
+    Mutation("not ready is forgotten", "work that was not over for long is not estimated short",
+             "infer/not_ready_is_held_against_estimates", [Edit(INFER, "note_unfinished(run, item);", ";")]),
+    Mutation("a query waits", "a query that took long has not waited for the GPU", "infer/a_slow_query_is_no_wait",
+             [Edit(LENGTH, "return !wait->asked && ", "return ")]),
 
     # ---- gains: the edges of the graph ----
     Mutation("launches take what they took", "an operation follows its launch by the floor, not by what it took",

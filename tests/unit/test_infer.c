@@ -295,3 +295,159 @@ Test(infer, a_single_late_return_does_not)
 	}
 	expect_idle_above(0.6);
 }
+
+/* ---- queries ---- */
+
+static void query(const char *function, uint64_t object, int32_t result)
+{
+	struct thread *owner = &timeline.model.threads.items[thread];
+	struct call *added;
+
+	call(function, 2 * US, object);
+	added = &owner->calls.items[owner->calls.count - 1];
+	added->arguments |= CALL_HAS_RESULT;
+	added->result = result;
+}
+
+#define READY     0
+#define NOT_READY 600
+
+Test(infer, idle_from_ready_to_the_next_launch)
+{
+	for (int i = 0; i < 10; i++) {
+		launch(1);
+		call("cudaEventRecord", 2 * US, 5);
+		now += 4 * MS;
+		query("cudaEventQuery", 5, READY);
+		now += 6 * MS - 9 * US;
+	}
+	/* The last operation ends at the last query. */
+	expect_idle(54.0 / 94, 0.01);
+	cr_assert(said("0.054 s are certain") && said("0.000 s estimated"));
+}
+
+Test(infer, a_stream_that_is_ready)
+{
+	for (int i = 0; i < 10; i++) {
+		launch(1);
+		now += 4 * MS;
+		query("cuStreamQuery", 0, READY);
+		now += 6 * MS - 7 * US;
+	}
+	expect_idle(54.0 / 94, 0.01);
+}
+
+Test(infer, not_ready_ends_nothing)
+{
+	for (int i = 0; i < 10; i++) {
+		launch(1);
+		call("cudaEventRecord", 2 * US, 5);
+		now += 4 * MS;
+		query("cudaEventQuery", 5, NOT_READY);
+		now += 6 * MS;
+	}
+	expect_idle_below(0.01);
+}
+
+/* Neither an error nor an unknown result says anything, nor a query about an event that nobody recorded. */
+Test(infer, other_results_of_a_query_show_nothing)
+{
+	for (int i = 0; i < 10; i++) {
+		launch(1);
+		call("cudaEventRecord", 2 * US, 5);
+		now += 4 * MS;
+		query("cudaEventQuery", 5, 700);
+		query("cudaEventQuery", 6, READY);
+		call("cudaEventQuery", 2 * US, 5);
+		now += 6 * MS;
+	}
+	expect_idle_below(0.01);
+}
+
+Test(infer, a_synchronisation_that_failed_shows_nothing)
+{
+	for (int i = 0; i < 10; i++) {
+		launch(1);
+		now += 4 * MS;
+		query("cudaStreamSynchronize", 0, 700);
+		now += 6 * MS;
+	}
+	expect_idle_below(0.01);
+}
+
+/* An event stands for what came before it: what was launched behind it goes on. */
+Test(infer, ready_covers_what_was_before_the_event)
+{
+	for (int i = 0; i < 10; i++) {
+		launch(1);
+		call("cudaEventRecord", 2 * US, 5);
+		launch(1);
+		now += 4 * MS;
+		query("cudaEventQuery", 5, READY);
+		now += 6 * MS;
+	}
+	expect_idle_below(0.01);
+}
+
+/* Another thread records the event anew while it is asked for: the answer may be about what was before. */
+Test(infer, an_event_that_is_recorded_anew_meanwhile_shows_nothing)
+{
+	uint32_t asking = thread, other = timeline_thread(&timeline, 100, 101, "other");
+
+	for (int i = 0; i < 10; i++) {
+		launch(1);
+		now += 4 * MS;
+		query("cudaEventQuery", 5, READY);
+		now -= 1 * US;
+		thread = other;
+		call("cudaEventRecord", 0, 5);
+		thread = asking;
+		now += 6 * MS;
+	}
+	expect_idle_below(0.01);
+}
+
+/* One look showed the function short; that others were not over for longer takes the estimate back. */
+Test(infer, not_ready_is_held_against_estimates)
+{
+	launch(1);
+	wait_for(1 * MS);
+	for (int i = 0; i < 20; i++) {
+		uint64_t start = now;
+
+		launch(1);
+		call("cudaEventRecord", 2 * US, 5);
+		query("cudaEventQuery", 5, NOT_READY);
+		now = start + 9 * MS;
+		query("cudaEventQuery", 5, NOT_READY);
+		now = start + STEP;
+		wait_for(LATE);
+	}
+	expect_idle_below(0.12);
+}
+
+/* The same without the queries is taken for idle. */
+Test(infer, without_queries_the_estimate_stays)
+{
+	launch(1);
+	wait_for(1 * MS);
+	late_steps(20, 1);
+	expect_idle_above(0.8);
+}
+
+/* A query that took long for want of a CPU has not waited for the GPU. */
+Test(infer, a_slow_query_is_no_wait)
+{
+	launch(1);
+	wait_for(1 * MS);
+	for (int i = 0; i < 20; i++) {
+		launch(1);
+		now += 1 * MS;
+		query("cudaStreamQuery", 0, READY);
+		timeline.model.threads.items[thread]
+		    .calls.items[timeline.model.threads.items[thread].calls.count - 1]
+		    .exit_ns += 8 * MS;
+		now += 9 * MS;
+	}
+	expect_idle_above(0.8);
+}

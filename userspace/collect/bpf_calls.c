@@ -77,8 +77,9 @@ static int class_rank(enum cuda_class class)
 		return 7; /* what a synchronisation with an event waits for */
 	case CUDA_MODULE:
 		return 8;
+	case CUDA_QUERY:
+		return 9;
 	default:
-		/* Queries come in floods, take no time and explain little. */
 		return -1;
 	}
 }
@@ -129,7 +130,7 @@ static uint64_t cookie_of(uint32_t index, const struct function *function)
 	const struct call_arguments *at = call_arguments_find(function->known->name);
 
 	return CALL_COOKIE(index, at ? at->stream : CALL_PLACE_NONE, at ? at->object : CALL_PLACE_NONE,
-	                   at ? at->size : CALL_SIZE_NONE);
+	                   at ? at->size : CALL_SIZE_NONE, function->known->class == CUDA_QUERY);
 }
 
 /* Index of a new function's name, or a negative errno. */

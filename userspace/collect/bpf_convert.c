@@ -285,8 +285,10 @@ static int convert_call(struct bpf_converter *converter, const struct wire_call 
 	    .object = wire->object,
 	    .known = (wire->known & WIRE_CALL_STREAM ? RECORD_CALL_STREAM : 0) |
 	             (wire->known & WIRE_CALL_OBJECT ? RECORD_CALL_OBJECT : 0) |
-	             (wire->known & WIRE_CALL_WORK ? RECORD_CALL_WORK : 0),
+	             (wire->known & WIRE_CALL_WORK ? RECORD_CALL_WORK : 0) |
+	             (wire->known & WIRE_CALL_RESULT ? RECORD_CALL_RESULT : 0),
 	    .work = wire->work,
+	    .result = wire->result,
 	};
 
 	if (wire->function >= converter->function_count) {

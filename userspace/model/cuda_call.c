@@ -7,8 +7,9 @@
 
 /* Sorted by name (checked by a unit test): cuda_function_find searches it by halves. */
 const struct cuda_function cuda_functions[] = {
+    {"__cudaLaunchKernel", CUDA_LAUNCH, false}, /* what <<<>>> calls since CUDA 13 */
     {"cuCtxSynchronize", CUDA_SYNC, true},
-    {"cuEventQuery", CUDA_QUERY, false},
+    {"cuEventQuery", CUDA_QUERY, true},
     {"cuEventRecord", CUDA_EVENT, false},
     {"cuEventRecordWithFlags", CUDA_EVENT, false},
     {"cuEventSynchronize", CUDA_SYNC, true},
@@ -56,11 +57,11 @@ const struct cuda_function cuda_functions[] = {
     {"cuModuleLoadData", CUDA_MODULE, true},
     {"cuModuleLoadDataEx", CUDA_MODULE, true},
     {"cuModuleLoadFatBinary", CUDA_MODULE, true},
-    {"cuStreamQuery", CUDA_QUERY, false},
+    {"cuStreamQuery", CUDA_QUERY, true},
     {"cuStreamSynchronize", CUDA_SYNC, true},
     {"cuStreamWaitEvent", CUDA_EVENT, false},
     {"cudaDeviceSynchronize", CUDA_SYNC, true},
-    {"cudaEventQuery", CUDA_QUERY, false},
+    {"cudaEventQuery", CUDA_QUERY, true},
     {"cudaEventRecord", CUDA_EVENT, false},
     {"cudaEventRecordWithFlags", CUDA_EVENT, false},
     {"cudaEventSynchronize", CUDA_SYNC, true},
@@ -92,11 +93,11 @@ const struct cuda_function cuda_functions[] = {
     {"cudaMemset", CUDA_MEMSET, false},
     {"cudaMemset2DAsync", CUDA_MEMSET, false},
     {"cudaMemsetAsync", CUDA_MEMSET, false},
-    {"cudaStreamQuery", CUDA_QUERY, false},
+    {"cudaStreamQuery", CUDA_QUERY, true},
     {"cudaStreamSynchronize", CUDA_SYNC, true},
     {"cudaStreamWaitEvent", CUDA_EVENT, false},
     {"hipDeviceSynchronize", CUDA_SYNC, true},
-    {"hipEventQuery", CUDA_QUERY, false},
+    {"hipEventQuery", CUDA_QUERY, true},
     {"hipEventRecord", CUDA_EVENT, false},
     {"hipEventSynchronize", CUDA_SYNC, true},
     {"hipExtLaunchKernel", CUDA_LAUNCH, false},
@@ -138,7 +139,7 @@ const struct cuda_function cuda_functions[] = {
     {"hipModuleLoad", CUDA_MODULE, true},
     {"hipModuleLoadData", CUDA_MODULE, true},
     {"hipModuleLoadDataEx", CUDA_MODULE, true},
-    {"hipStreamQuery", CUDA_QUERY, false},
+    {"hipStreamQuery", CUDA_QUERY, true},
     {"hipStreamSynchronize", CUDA_SYNC, true},
     {"hipStreamWaitEvent", CUDA_EVENT, false},
 };

@@ -5,10 +5,15 @@
  *
  * Every submission becomes an operation that starts a moment after the call and ends when it is known to be
  * over: when a synchronisation that covers it returned (of its stream, of an event recorded behind it, of the
- * device), or a copy to the host that waits for itself. One that nothing ever waited for lasts until the
- * process or the recording ends. So the GPU is idle in the result where that is certain of these processes:
- * after such a return and before the next submission. It may have been idle for longer; where the same work
- * is known to take less time, operations end earlier (infer_length.c), and that idle time is an estimate.
+ * device), when a query of the same said so, or a copy to the host that waits for itself. One that nothing
+ * ever waited for lasts until the process or the recording ends. So the GPU is idle in the result where that
+ * is certain of these processes: after such a return and before the next submission. It may have been idle
+ * for longer; where the same work is known to take less time, operations end earlier (infer_length.c), and
+ * that idle time is an estimate.
+ *
+ * A query answers for a moment between its entry and its return. Ready: all that it covers, of what was
+ * submitted before it began, was over at its return. Not ready: some of it was not at its entry, which says
+ * nothing of when it will be, but that it is no shorter.
  *
  * Where another tool had CUPTI first and let go of it later, only what came before is inferred.
  */
@@ -25,8 +30,11 @@
 #define CHAIN_DEPTH     16 /* streams that wait for each other in a row */
 #define NAMED_PROCESSES 3
 #define DEFAULT_QUEUE   0 /* handle of the legacy default stream */
+#define READY           0 /* results of queries, of the runtime and of the driver */
+#define NOT_READY       600
 
-/* A moment of one process: a submission or an event at its entry, a synchronisation at its return. */
+/* A moment of one process: a submission or an event at its entry, a synchronisation or a query at its return.
+ */
 struct moment {
 	uint64_t time_ns;
 	uint32_t thread, call;
@@ -37,6 +45,8 @@ struct inferred_op {
 	uint64_t submit_ns;
 	uint32_t after_queue; /* it waits for the first `after_count` operations of that one, MODEL_NONE */
 	size_t after_count;
+	/* It and those before were not all over at these times, the first and the last; 0: not known. */
+	uint64_t unfinished_ns, still_unfinished_ns;
 };
 
 struct queue {
@@ -49,6 +59,7 @@ struct queue {
 struct recorded_event {
 	uint32_t queue;
 	size_t count; /* operations of the queue that came before */
+	uint64_t recorded_ns;
 };
 
 struct inference {
@@ -64,6 +75,7 @@ struct inference {
 		ARRAY(struct recorded_event)
 	} events;
 	struct inferred_work work;
+	struct waited_work shown; /* what queries had shown of all that the call that is followed covers */
 	struct index_map queue_by_handle, event_by_handle;
 };
 
@@ -83,8 +95,13 @@ static bool counts(const struct process *process, const struct call *call)
 {
 	if (process->cupti_from_ns && call->enter_ns >= process->cupti_from_ns)
 		return false;
-	return call->probed &&
-	       (cuda_class_submits(call->class) || call->class == CUDA_SYNC || call->class == CUDA_EVENT);
+	return call->probed && (cuda_class_submits(call->class) || call->class == CUDA_SYNC ||
+	                        call->class == CUDA_QUERY || call->class == CUDA_EVENT);
+}
+
+static bool is_at_return(const struct call *call)
+{
+	return call->class == CUDA_SYNC || call->class == CUDA_QUERY;
 }
 
 static int list_moments(struct inference *run)
@@ -100,13 +117,13 @@ static int list_moments(struct inference *run)
 			struct moment *moment;
 
 			/* A synchronisation without a known end shows nothing. */
-			if (!counts(process, call) || (call->class == CUDA_SYNC && !call->exit_known))
+			if (!counts(process, call) || (is_at_return(call) && !call->exit_known))
 				continue;
 			moment = array_add(&run->moments);
 			if (!moment)
 				return -ENOMEM;
-			*moment = (struct moment){call->class == CUDA_SYNC ? call->exit_ns : call->enter_ns,
-			                          *thread, i};
+			*moment =
+			    (struct moment){is_at_return(call) ? call->exit_ns : call->enter_ns, *thread, i};
 		}
 	}
 	array_sort(&run->moments, compare_moment);
@@ -128,6 +145,18 @@ static uint32_t queue_of(struct inference *run, uint64_t handle)
 	return run->queues.count - 1;
 }
 
+static void note_unfinished(struct inference *run, const struct inferred_op *item)
+{
+	struct waited_work *wait = &run->shown;
+
+	if (item->still_unfinished_ns - item->unfinished_ns >
+	    wait->unfinished_until_ns - wait->unfinished_from_ns) {
+		wait->unfinished_from_ns = item->unfinished_ns;
+		wait->unfinished_until_ns = item->still_unfinished_ns;
+	}
+	wait->still_unfinished_ns = later(wait->still_unfinished_ns, item->still_unfinished_ns);
+}
+
 /* The first `count` operations of a queue, and what they waited for, were over at `time_ns`. */
 static int cover(struct inference *run, uint32_t index, size_t count, uint64_t time_ns, int depth)
 {
@@ -143,6 +172,7 @@ static int cover(struct inference *run, uint32_t index, size_t count, uint64_t t
 			return -ENOMEM;
 		*covered = item->op;
 		op->end_ns = later(op->start_ns, time_ns);
+		note_unfinished(run, item);
 		if (item->after_queue != MODEL_NONE && depth < CHAIN_DEPTH)
 			rc = cover(run, item->after_queue, item->after_count, time_ns, depth + 1);
 	}
@@ -167,7 +197,12 @@ static int note_wait(struct inference *run, const struct call *call, size_t firs
 	wait = array_add(&work->waits);
 	if (!wait)
 		return -ENOMEM;
-	*wait = (struct waited_work){first, work->covered.count - first, call->enter_ns, call->exit_ns};
+	*wait = run->shown;
+	wait->first = first;
+	wait->count = work->covered.count - first;
+	wait->entered_ns = call->enter_ns;
+	wait->until_ns = call->exit_ns;
+	wait->asked = call->class == CUDA_QUERY;
 	qsort_items(work->covered.items + first, wait->count, sizeof(uint32_t), compare_index);
 	return 0;
 }
@@ -192,8 +227,10 @@ static int submit(struct inference *run, const struct moment *moment, const stru
 	if (!item)
 		return -ENOMEM;
 	queue = &run->queues.items[index];
-	*item = (struct inferred_op){run->work.ops.count - 1, call->enter_ns, queue->after_queue,
-	                             queue->after_count};
+	*item = (struct inferred_op){.op = run->work.ops.count - 1,
+	                             .submit_ns = call->enter_ns,
+	                             .after_queue = queue->after_queue,
+	                             .after_count = queue->after_count};
 	queue->after_queue = MODEL_NONE;
 	*op = (struct gpu_op){
 	    .start_ns = call->enter_ns + SUBMIT_NS,
@@ -252,38 +289,72 @@ static int note_event(struct inference *run, const struct call *call)
 		if (!event || index_map_put(&run->event_by_handle, call->object, run->events.count - 1))
 			return -ENOMEM;
 	}
-	*event = (struct recorded_event){index, queue->count};
+	*event = (struct recorded_event){index, queue->count, call->enter_ns};
 	return 0;
+}
+
+/*
+ * What an event or stream stands for in a call: the first *count operations of queue *index, of those that
+ * were submitted before the call began. False: not known.
+ */
+static bool names_work(const struct inference *run, const struct call *call, uint32_t *index, size_t *count)
+{
+	const struct recorded_event *event = NULL;
+	uint32_t known;
+
+	if (strstr(model_string(run->model, call->function), "Event")) {
+		if (!(call->arguments & CALL_HAS_OBJECT) ||
+		    !index_map_get(&run->event_by_handle, call->object, &known))
+			return false;
+		event = &run->events.items[known];
+		/* Recorded anew while the call was under way: it may have been about what was before. */
+		if (event->recorded_ns > call->enter_ns)
+			return false;
+		*index = event->queue;
+	} else if (!(call->arguments & CALL_HAS_STREAM) ||
+	           !index_map_get(&run->queue_by_handle, call->stream, index)) {
+		return false;
+	}
+	*count = submitted_before(&run->queues.items[*index], call->enter_ns);
+	if (event)
+		*count = earlier(event->count, *count);
+	return true;
 }
 
 static int synchronise(struct inference *run, const struct call *call)
 {
 	const char *name = model_string(run->model, call->function);
-	uint32_t known;
+	uint32_t index;
+	size_t count;
 	int rc = 0;
 
-	if (strstr(name, "EventSynchronize")) {
-		if (call->arguments & CALL_HAS_OBJECT &&
-		    index_map_get(&run->event_by_handle, call->object, &known)) {
-			const struct recorded_event *event = &run->events.items[known];
-
-			rc = cover(run, event->queue,
-			           earlier(event->count, submitted_before(&run->queues.items[event->queue],
-			                                                  call->enter_ns)),
-			           call->exit_ns, 0);
-		}
-		return rc;
-	}
-	if (strstr(name, "StreamSynchronize")) {
-		if (call->arguments & CALL_HAS_STREAM &&
-		    index_map_get(&run->queue_by_handle, call->stream, &known))
-			rc = cover(run, known, submitted_before(&run->queues.items[known], call->enter_ns),
-			           call->exit_ns, 0);
-		return rc;
-	}
-	for (uint32_t i = 0; !rc && i < run->queues.count; i++)
-		rc = cover(run, i, submitted_before(&run->queues.items[i], call->enter_ns), call->exit_ns, 0);
+	if (call->arguments & CALL_HAS_RESULT && call->result)
+		return 0; /* what failed shows nothing */
+	if (strstr(name, "EventSynchronize") || strstr(name, "StreamSynchronize"))
+		return names_work(run, call, &index, &count) ? cover(run, index, count, call->exit_ns, 0) : 0;
+	for (index = 0; !rc && index < run->queues.count; index++)
+		rc = cover(run, index, submitted_before(&run->queues.items[index], call->enter_ns),
+		           call->exit_ns, 0);
 	return rc;
+}
+
+static int follow_query(struct inference *run, const struct call *call)
+{
+	struct inferred_op *last;
+	uint32_t index;
+	size_t count;
+
+	if (!(call->arguments & CALL_HAS_RESULT) || !names_work(run, call, &index, &count))
+		return 0;
+	if (call->result == READY)
+		return cover(run, index, count, call->exit_ns, 0);
+	/* Of what is over long since a query cannot say this; then the event is not what it is taken for. */
+	if (call->result != NOT_READY || count <= run->queues.items[index].done)
+		return 0;
+	last = &run->queues.items[index].items[count - 1];
+	last->unfinished_ns = last->unfinished_ns ? last->unfinished_ns : call->enter_ns;
+	last->still_unfinished_ns = later(last->still_unfinished_ns, call->enter_ns);
+	return 0;
 }
 
 static int follow_call(struct inference *run, const struct moment *moment, const struct call *call)
@@ -291,10 +362,13 @@ static int follow_call(struct inference *run, const struct moment *moment, const
 	size_t covered = run->work.covered.count;
 	int rc;
 
+	run->shown = (struct waited_work){0};
 	if (call->class == CUDA_EVENT)
 		return note_event(run, call);
 	if (call->class == CUDA_SYNC) {
 		rc = synchronise(run, call);
+	} else if (call->class == CUDA_QUERY) {
+		rc = follow_query(run, call);
 	} else {
 		rc = submit(run, moment, call);
 		if (!rc && waits_for_itself(run->model, call)) {

@@ -12,6 +12,11 @@ struct waited_work {
 	size_t first, count; /* range of `covered` */
 	uint64_t entered_ns; /* the wait began */
 	uint64_t until_ns;   /* it returned: all of the work was over. Ascending */
+	bool asked;          /* it was a query, which waits for nothing */
+	/* Queries about the same thing showed that it was not over, from the first to the last; the longest
+	 * such stretch. 0, 0: none. */
+	uint64_t unfinished_from_ns, unfinished_until_ns;
+	uint64_t still_unfinished_ns; /* a query showed that last, 0: none did */
 };
 
 struct inferred_work {

@@ -19,7 +19,7 @@
  *
  * Within the bound nothing is known. Operations of a wait follow one another, each after its submission and
  * all of one length, such that together they take the bound; after a wait that was held up the last one goes
- * on until its return.
+ * on until its return, after queries until the last that said "not ready".
  */
 #include "model/infer.h"
 
@@ -169,7 +169,26 @@ static uint32_t find_shape(struct learning *run, const struct waited_work *wait)
 
 static bool held_up(const struct waited_work *wait)
 {
-	return wait->until_ns - wait->entered_ns >= HELD_UP_NS;
+	return !wait->asked && wait->until_ns - wait->entered_ns >= HELD_UP_NS;
+}
+
+/* The GPU was busy with a wait's work then, last; 0: not known. */
+static uint64_t last_busy(const struct waited_work *wait)
+{
+	return held_up(wait) ? wait->until_ns : wait->still_unfinished_ns;
+}
+
+/* For how long it was at least, after `since`. */
+static uint64_t surely_busy(const struct waited_work *wait, uint64_t since)
+{
+	uint64_t waited_from = later(wait->entered_ns, since), waited = 0, asked = 0;
+	uint64_t asked_from = later(wait->unfinished_from_ns, since);
+
+	if (held_up(wait) && wait->until_ns > waited_from)
+		waited = wait->until_ns - waited_from;
+	if (wait->unfinished_until_ns > asked_from)
+		asked = wait->unfinished_until_ns - asked_from;
+	return later(waited, asked);
 }
 
 static bool one_stream(const struct learning *run, const struct waited_work *a, const struct waited_work *b)
@@ -193,8 +212,8 @@ static uint64_t begin_of(const struct learning *run, size_t number)
 	const struct waited_work *wait = &run->work->waits.items[number], *before = wait - 1;
 	uint64_t begin = op_of(run, wait, 0)->launch_ns;
 
-	if (number && held_up(before) && one_stream(run, before, wait))
-		begin = later(begin, before->until_ns);
+	if (number && one_stream(run, before, wait))
+		begin = later(begin, last_busy(before));
 	return earlier(begin, wait->until_ns);
 }
 
@@ -202,7 +221,7 @@ static int learn_wait(struct learning *run, size_t number)
 {
 	const struct waited_work *wait = &run->work->waits.items[number];
 	uint32_t index = find_shape(run, wait), *slot = array_add(&run->shape_of_wait);
-	uint64_t *busy, since = wait->entered_ns;
+	uint64_t *busy;
 	struct shape *shape;
 
 	if (index == MODEL_NONE || !slot)
@@ -213,9 +232,7 @@ static int learn_wait(struct learning *run, size_t number)
 	busy = array_add(&shape->busy);
 	if (!busy)
 		return -ENOMEM;
-	if (number)
-		since = later(since, wait[-1].until_ns);
-	*busy = held_up(wait) && wait->until_ns > since ? wait->until_ns - since : 0;
+	*busy = surely_busy(wait, number ? wait[-1].until_ns : 0);
 	return 0;
 }
 
@@ -313,8 +330,9 @@ static double place(struct learning *run, const struct waited_work *wait, uint64
 		struct gpu_op *op = op_of(run, wait, i);
 		double start = fmin(fmax(op->start_ns, time), wait->until_ns);
 
-		time = i + 1 == wait->count && held_up(wait) ? wait->until_ns
-		                                             : fmin(start + length, wait->until_ns);
+		time = fmin(start + length, wait->until_ns);
+		if (i + 1 == wait->count)
+			time = fmax(time, last_busy(wait));
 		busy += time - start;
 		if (keep) {
 			op->start_ns = later(op->start_ns, (uint64_t)start);

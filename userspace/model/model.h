@@ -59,6 +59,7 @@ struct sample {
 #define CALL_HAS_STREAM 1
 #define CALL_HAS_OBJECT 2
 #define CALL_HAS_WORK   4
+#define CALL_HAS_RESULT 8
 
 /* A CUDA call. exit_ns is never 0: where it was not seen it equals enter_ns and exit_known is false. */
 struct call {
@@ -70,7 +71,8 @@ struct call {
 	bool exit_known;
 	bool probed;       /* seen by a probe on the function */
 	bool pageable;     /* a copy from or to memory that is not pinned */
-	uint8_t arguments; /* CALL_HAS_*: which of the next three are known */
+	uint8_t arguments; /* CALL_HAS_*: which of the next four are known */
+	int32_t result;    /* of the CUDA function, 0 success */
 	uint64_t stream;   /* handle */
 	uint64_t object;   /* of a launch its function, of a copy its direction, or an event */
 	uint64_t work;     /* of a launch a hash of grid, block and shared memory, of a copy its bytes */

@@ -560,9 +560,13 @@ static int load_call(struct loader *loader, const struct record_call *record)
 	    .function = load_string_id(loader, record->function),
 	    .exit_known = record->exit_ns != 0,
 	    .probed = record->source == RECORD_CALL_UPROBE,
-	    .arguments = (record->known & RECORD_CALL_STREAM ? CALL_HAS_STREAM : 0) |
-	                 (record->known & RECORD_CALL_OBJECT ? CALL_HAS_OBJECT : 0) |
-	                 (record->known & RECORD_CALL_WORK ? CALL_HAS_WORK : 0),
+	    .arguments =
+	        (record->known & RECORD_CALL_STREAM ? CALL_HAS_STREAM : 0) |
+	        (record->known & RECORD_CALL_OBJECT ? CALL_HAS_OBJECT : 0) |
+	        (record->known & RECORD_CALL_WORK ? CALL_HAS_WORK : 0) |
+	        (record->known & RECORD_CALL_RESULT || record->source != RECORD_CALL_UPROBE ? CALL_HAS_RESULT
+	                                                                                    : 0),
+	    .result = record->result,
 	    .stream = record->stream,
 	    .object = record->object,
 	    .work = record->work,

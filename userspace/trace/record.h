@@ -306,6 +306,7 @@ enum record_call_source {
 #define RECORD_CALL_STREAM (1u << 0)
 #define RECORD_CALL_OBJECT (1u << 1)
 #define RECORD_CALL_WORK   (1u << 2)
+#define RECORD_CALL_RESULT (1u << 3) /* of probed calls; other sources always have it */
 
 /* A CUDA API call of a host thread. */
 struct record_call {

@@ -328,6 +328,15 @@ cudaError_t cudaLaunchKernel(const void *function, dim3 grid, dim3 block, void *
 	                            (unsigned int)shared_bytes, stream, args, NULL)));
 }
 
+/* What a launch in CUDA's own syntax calls since CUDA 13. */
+cudaError_t __cudaLaunchKernel(CUfunction kernel, dim3 grid, dim3 block, void **args, size_t shared_bytes,
+                               cudaStream_t stream)
+{
+	TRACED(cudaLaunchKernel_v7000,
+	       BOUND(cuLaunchKernel(kernel, grid.x, grid.y, grid.z, block.x, block.y, block.z,
+	                            (unsigned int)shared_bytes, stream, args, NULL)));
+}
+
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, int mode)
 {
 	TRACED(cudaStreamBeginCapture_v10000, BOUND(cuStreamBeginCapture_v2(stream, mode)));

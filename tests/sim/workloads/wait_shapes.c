@@ -9,7 +9,9 @@
  * it, then 8 ms of the host's own.
  * "bound": a step ahead of a GPU that is always busy.
  * "rare": launched ahead without a wait, but for one after every 20 steps and 8 ms of the host's own.
- * "larger": like "behind", with four times the blocks that are measured.
+ * "polled": a step, then its event is asked until it is ready, then 8 ms of the host's own: nothing is waited
+ *for. "asked": like "bound", but events are asked instead of waited for. "larger": like "behind", with four
+ *times the blocks that are measured.
  *
  * All launch ten steps in one go and wait for them, and the same for one step, as a program does that
  * measures how long a step takes: at first, and again after every 64 steps, as probes may not be set in time
@@ -26,6 +28,7 @@
 #define BATCH_BYTES (64 << 10)
 #define PERIOD_NS   15000000
 #define HOST_NS     8000000
+#define POLL_NS     200000
 #define BLOCKS      128 /* of a grid */
 #define LARGER      4
 
@@ -116,12 +119,48 @@ static void step_rare(struct program *program)
 	}
 }
 
+/* As the compiler of CUDA 13 has it. */
+static void launch_plain(struct program *program)
+{
+	const dim3 grid = {BLOCKS, 1, 1}, block = {256, 1, 1};
+
+	for (int i = 0; i < KERNELS; i++)
+		CUDA(__cudaLaunchKernel(program->kernels[i], grid, block, NULL, 0, program->stream));
+}
+
+static void ask(cudaEvent_t event)
+{
+	cudaError_t result;
+
+	while ((result = cudaEventQuery(event)) == cudaErrorNotReady)
+		wait_ns(POLL_NS);
+	CUDA(result);
+}
+
+static void step_polled(struct program *program)
+{
+	launch_plain(program);
+	CUDA(cudaEventRecord(program->done[0], program->stream));
+	ask(program->done[0]);
+	compute_for(HOST_NS);
+}
+
+static void step_asked(struct program *program)
+{
+	uint64_t n = program->workload.steps;
+
+	launch_plain(program);
+	CUDA(cudaEventRecord(program->done[n & 1], program->stream));
+	if (n)
+		ask(program->done[(n - 1) & 1]);
+}
+
 static const struct {
 	const char *name;
 	void (*step)(struct program *program);
 } shapes[] = {
-    {"behind", step_behind}, {"drained", step_drained}, {"bound", step_bound},
-    {"rare", step_rare},     {"larger", step_larger},
+    {"behind", step_behind}, {"drained", step_drained}, {"bound", step_bound}, {"rare", step_rare},
+    {"larger", step_larger}, {"polled", step_polled},   {"asked", step_asked},
 };
 
 static void prepare(struct program *program)

@@ -924,7 +924,7 @@ EXPORTED void cuCtxSynchronize(void);
 EXPORTED void cudaDeviceSynchronize(void);
 EXPORTED void cuMemcpyHtoD_v2(int leave);
 EXPORTED void cudaMemcpy_ptds(int leave);
-EXPORTED void cudaStreamQuery(void);
+EXPORTED int cudaStreamQuery(void *stream);
 
 void cuLaunchKernel(void *function, uint64_t grid_x, uint64_t grid_y, uint64_t grid_z, uint64_t block_x,
                     uint64_t block_y, uint64_t block_z, uint64_t shared_bytes, void *stream)
@@ -973,9 +973,16 @@ void cudaMemcpy_ptds(int leave)
 	call_depth++;
 }
 
-void cudaStreamQuery(void)
+#define QUERIES   300 /* in a row */
+#define NOT_READY 600
+
+static volatile int query_result = NOT_READY;
+
+int cudaStreamQuery(void *stream)
 {
+	(void)stream;
 	call_depth++;
+	return query_result;
 }
 
 /* Begins with an instruction that the kernel refuses to probe. That must not be to the others' cost. */
@@ -1019,7 +1026,10 @@ static void call_program(struct truth *truth)
 	for (int i = 0; i < 10; i++) {
 		cudaLaunchKernel((void *)call_grids, call_grids[i & 1], call_blocks, NULL, 1024,
 		                 (void *)STREAM);
-		cudaStreamQuery();
+	}
+	for (int i = 0; i < 2 * QUERIES; i++) {
+		query_result = i < QUERIES ? NOT_READY : 0;
+		cudaStreamQuery((void *)STREAM);
 	}
 	for (int i = 0; i < 5; i++) {
 		const struct call_config config = {call_grids[i & 1], call_blocks, 1024, (void *)STREAM};
@@ -1059,20 +1069,40 @@ static void work_check(const struct recording *recording)
 	CHECK(works[0] && works[1] && works[0] != works[1]);
 }
 
+/* A flood of queries: what they said and when that changed, but not each of them. */
+static void query_check(const struct recording *recording)
+{
+	uint64_t counts[2] = {0}, last_ns = 0;
+	const struct record_call *at;
+
+	array_for_each (at, &recording->calls) {
+		bool ready = at->result == 0;
+
+		if (strcmp(recording_string(recording, at->function), "cudaStreamQuery"))
+			continue;
+		CHECK(at->known == (RECORD_CALL_STREAM | RECORD_CALL_RESULT) && at->stream == STREAM);
+		CHECK(at->result == (counts[1] || ready ? 0 : NOT_READY));
+		CHECK(!counts[ready] || at->exit_ns - last_ns >= 50000);
+		last_ns = at->exit_ns;
+		counts[ready]++;
+	}
+	CHECK(counts[0] && counts[1] && counts[0] + counts[1] < 2 * QUERIES);
+}
+
 static void call_check(const struct recording *recording, const struct truth *truth)
 {
 	static const struct {
 		const char *name;
 		uint64_t count, closed;
 	} expected[] = {
-	    {"cudaLaunchKernel", 10, 0},     {"cuLaunchKernel", 5, 0},   {"cudaStreamQuery", 0, 0},
-	    {"cudaDeviceSynchronize", 1, 1}, {"cuCtxSynchronize", 1, 1}, {"cudaMemcpy_ptds", 2, 1},
-	    {"cuMemcpyHtoD_v2", 0, 0},       {"cuMemcpyDtoH_v2", 0, 0},  {"cuLaunchKernelEx", 5, 0},
+	    {"cudaLaunchKernel", 10, 0}, {"cuLaunchKernel", 5, 0},   {"cudaDeviceSynchronize", 1, 1},
+	    {"cuCtxSynchronize", 1, 1},  {"cudaMemcpy_ptds", 2, 1},  {"cuMemcpyHtoD_v2", 0, 0},
+	    {"cuMemcpyDtoH_v2", 0, 0},   {"cuLaunchKernelEx", 5, 0},
 	};
 	const struct record_call *at;
 
 	work_check(recording);
-
+	query_check(recording);
 	for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
 		uint64_t count = 0, closed = 0;
 
@@ -1205,12 +1235,12 @@ static const struct test tests[] = {
      .program = sample_program,
      .check = sample_check,
      .options = {.sample_period_ns = 1000000, .user_stacks = STACKS_OFFCPU | STACKS_SAMPLED}},
-    {.name = "calls", .program = call_program, .check = call_check, .calls = "/proc/self/exe", .probed = 7},
+    {.name = "calls", .program = call_program, .check = call_check, .calls = "/proc/self/exe", .probed = 8},
     {.name = "calls one by one",
      .program = call_program,
      .check = call_check,
      .calls = "/proc/self/exe",
-     .probed = 7 + REFUSED_CALLS,
+     .probed = 8 + REFUSED_CALLS,
      .without = "uprobe_multi",
      .degraded = "one after another"},
     {.name = "many calls",

@@ -449,6 +449,13 @@ int bridge_convert_record(struct bridge_convert *convert, const struct ring_reco
 	}
 }
 
+/* The ring's phases are those of the file, by number: neither may change one. */
+_Static_assert((int)RECORD_BRIDGE_CONNECTED == (int)RING_PHASE_CONNECTED &&
+                   (int)RECORD_BRIDGE_RUNNING == (int)RING_PHASE_RUNNING &&
+                   (int)RECORD_BRIDGE_FAILED == (int)RING_PHASE_FAILED &&
+                   (int)RECORD_BRIDGE_STOPPED == (int)RING_PHASE_STOPPED,
+               "phases");
+
 int bridge_convert_state(const struct bridge_convert *convert, uint64_t time_ns, uint32_t phase,
                          uint64_t bridge_ns, const char *text, struct session_writer *writer,
                          struct error *error)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Turns the records of a session file into a model. */
-#include "cupti_bridge/ring.h"
 #include "model/model.h"
 
 #include <errno.h>
@@ -702,9 +701,9 @@ static int load_bridge(struct loader *loader, const struct record_bridge *record
 	if (record->clock_error_ns > model->clock_error_ns)
 		model->clock_error_ns = record->clock_error_ns;
 	model->simulated |= record->simulated != 0;
-	if (record->phase == RING_PHASE_FAILED)
+	if (record->phase == RECORD_BRIDGE_FAILED)
 		process->cupti_failed = true;
-	else if (record->phase == RING_PHASE_RUNNING && process->cupti_failed && !process->cupti_from_ns)
+	else if (record->phase == RECORD_BRIDGE_RUNNING && process->cupti_failed && !process->cupti_from_ns)
 		process->cupti_from_ns = record->time_ns;
 	return 0;
 }

@@ -380,12 +380,19 @@ struct record_loss {
 	uint32_t pid;   /* process concerned, 0 all */
 };
 
-/* State of the bridge in a process (enum ring_phase of cupti_bridge/ring.h). */
+enum record_bridge_phase {
+	RECORD_BRIDGE_CONNECTED = 1, /* CUPTI has not started yet */
+	RECORD_BRIDGE_RUNNING = 2,
+	RECORD_BRIDGE_FAILED = 3,  /* CUPTI could not be used: `text` says why */
+	RECORD_BRIDGE_STOPPED = 4, /* at its end; all that there was has been recorded */
+};
+
+/* State of the bridge in a process. */
 struct record_bridge {
 	struct record_header header;
 	uint64_t time_ns;
 	uint32_t pid;
-	uint32_t phase;
+	uint32_t phase; /* enum record_bridge_phase */
 	int32_t error;
 	uint32_t text; /* string: what happened, in a person's words */
 	uint32_t cupti_version;

@@ -451,3 +451,53 @@ Test(infer, a_slow_query_is_no_wait)
 	}
 	expect_idle_above(0.8);
 }
+
+/* ---- default streams ---- */
+
+/* What the last call gave as its stream. */
+static void on_stream(uint64_t stream)
+{
+	struct thread *owner = &timeline.model.threads.items[thread];
+
+	owner->calls.items[owner->calls.count - 1].stream = stream;
+}
+
+/* A launch of one thread that nobody waits for, and steps of another one; idle is left only where all is
+ * over. */
+static void two_threads(const char *launches, const char *waits, uint64_t stream)
+{
+	uint32_t first = thread, second = timeline_thread(&timeline, 100, 101, "other");
+
+	call(launches, 5 * US, 1);
+	on_stream(stream);
+	thread = second;
+	for (int i = 0; i < 10; i++) {
+		call(launches, 5 * US, 1);
+		on_stream(stream);
+		call(waits, 4 * MS, 0);
+		on_stream(stream);
+		now += 6 * MS;
+	}
+	thread = first;
+}
+
+Test(infer, a_threads_own_default_stream_is_not_the_others)
+{
+	two_threads("cudaLaunchKernel", "cudaStreamSynchronize", 2);
+	expect_idle_below(0.01);
+}
+
+Test(infer, functions_of_per_thread_streams_mean_them_by_zero)
+{
+	two_threads("cudaLaunchKernel_ptsz", "cudaStreamSynchronize_ptsz", 0);
+	expect_idle_below(0.01);
+}
+
+Test(infer, the_legacy_stream_has_two_names)
+{
+	uint32_t first = thread;
+
+	two_threads("cudaLaunchKernel", "cudaStreamSynchronize", 0);
+	timeline.model.threads.items[first].calls.items[0].stream = 1;
+	expect_idle_above(0.5);
+}

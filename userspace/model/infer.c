@@ -29,9 +29,13 @@
 #define COPY_TO_HOST    2    /* cudaMemcpyDeviceToHost */
 #define CHAIN_DEPTH     16 /* streams that wait for each other in a row */
 #define NAMED_PROCESSES 3
-#define DEFAULT_QUEUE   0 /* handle of the legacy default stream */
-#define READY           0 /* results of queries, of the runtime and of the driver */
-#define NOT_READY       600
+/* Handles that stand for a default stream: cudaStreamLegacy is 1, cudaStreamPerThread 2, as in the driver. */
+#define DEFAULT_QUEUE    0
+#define LEGACY_STREAM    1
+#define THREAD_STREAM    2
+#define THREAD_QUEUE(id) (1ULL << 63 | (id)) /* no handle: those are addresses of the program */
+#define READY            0                   /* results of queries, of the runtime and of the driver */
+#define NOT_READY        600
 
 /* A moment of one process: a submission or an event at its entry, a synchronisation or a query at its return.
  */
@@ -130,6 +134,24 @@ static int list_moments(struct inference *run)
 	return 0;
 }
 
+static bool means_thread_stream(const char *function)
+{
+	return strstr(function, "_ptsz") || strstr(function, "_ptds");
+}
+
+/* The stream of a call, of which each thread has its own behind the same handle. */
+static uint64_t handle_of(const struct inference *run, const struct moment *moment, const struct call *call)
+{
+	uint64_t stream = call->arguments & CALL_HAS_STREAM ? call->stream : DEFAULT_QUEUE;
+
+	if (stream == LEGACY_STREAM)
+		return DEFAULT_QUEUE;
+	if (stream == THREAD_STREAM ||
+	    (stream == DEFAULT_QUEUE && means_thread_stream(model_string(run->model, call->function))))
+		return THREAD_QUEUE(moment->thread);
+	return stream;
+}
+
 /* MODEL_NONE: no memory. */
 static uint32_t queue_of(struct inference *run, uint64_t handle)
 {
@@ -219,7 +241,7 @@ static size_t submitted_before(const struct queue *queue, uint64_t time_ns)
 
 static int submit(struct inference *run, const struct moment *moment, const struct call *call)
 {
-	uint32_t index = queue_of(run, call->arguments & CALL_HAS_STREAM ? call->stream : DEFAULT_QUEUE);
+	uint32_t index = queue_of(run, handle_of(run, moment, call));
 	struct gpu_op *op = index == MODEL_NONE ? NULL : array_add(&run->work.ops);
 	struct inferred_op *item = op ? array_add(&run->queues.items[index]) : NULL;
 	struct queue *queue;
@@ -262,11 +284,10 @@ static bool waits_for_itself(const struct model *model, const struct call *call)
 	       (call->arguments & CALL_HAS_OBJECT && call->object == COPY_TO_HOST);
 }
 
-static int note_event(struct inference *run, const struct call *call)
+static int note_event(struct inference *run, const struct moment *moment, const struct call *call)
 {
 	bool waits = strstr(model_string(run->model, call->function), "WaitEvent") != NULL;
-	uint32_t index = queue_of(run, call->arguments & CALL_HAS_STREAM ? call->stream : DEFAULT_QUEUE),
-	         known;
+	uint32_t index = queue_of(run, handle_of(run, moment, call)), known;
 	struct recorded_event *event;
 	struct queue *queue;
 
@@ -297,7 +318,8 @@ static int note_event(struct inference *run, const struct call *call)
  * What an event or stream stands for in a call: the first *count operations of queue *index, of those that
  * were submitted before the call began. False: not known.
  */
-static bool names_work(const struct inference *run, const struct call *call, uint32_t *index, size_t *count)
+static bool names_work(const struct inference *run, const struct moment *moment, const struct call *call,
+                       uint32_t *index, size_t *count)
 {
 	const struct recorded_event *event = NULL;
 	uint32_t known;
@@ -312,7 +334,7 @@ static bool names_work(const struct inference *run, const struct call *call, uin
 			return false;
 		*index = event->queue;
 	} else if (!(call->arguments & CALL_HAS_STREAM) ||
-	           !index_map_get(&run->queue_by_handle, call->stream, index)) {
+	           !index_map_get(&run->queue_by_handle, handle_of(run, moment, call), index)) {
 		return false;
 	}
 	*count = submitted_before(&run->queues.items[*index], call->enter_ns);
@@ -321,7 +343,7 @@ static bool names_work(const struct inference *run, const struct call *call, uin
 	return true;
 }
 
-static int synchronise(struct inference *run, const struct call *call)
+static int synchronise(struct inference *run, const struct moment *moment, const struct call *call)
 {
 	const char *name = model_string(run->model, call->function);
 	uint32_t index;
@@ -331,20 +353,22 @@ static int synchronise(struct inference *run, const struct call *call)
 	if (call->arguments & CALL_HAS_RESULT && call->result)
 		return 0; /* what failed shows nothing */
 	if (strstr(name, "EventSynchronize") || strstr(name, "StreamSynchronize"))
-		return names_work(run, call, &index, &count) ? cover(run, index, count, call->exit_ns, 0) : 0;
+		return names_work(run, moment, call, &index, &count)
+		           ? cover(run, index, count, call->exit_ns, 0)
+		           : 0;
 	for (index = 0; !rc && index < run->queues.count; index++)
 		rc = cover(run, index, submitted_before(&run->queues.items[index], call->enter_ns),
 		           call->exit_ns, 0);
 	return rc;
 }
 
-static int follow_query(struct inference *run, const struct call *call)
+static int follow_query(struct inference *run, const struct moment *moment, const struct call *call)
 {
 	struct inferred_op *last;
 	uint32_t index;
 	size_t count;
 
-	if (!(call->arguments & CALL_HAS_RESULT) || !names_work(run, call, &index, &count))
+	if (!(call->arguments & CALL_HAS_RESULT) || !names_work(run, moment, call, &index, &count))
 		return 0;
 	if (call->result == READY)
 		return cover(run, index, count, call->exit_ns, 0);
@@ -364,11 +388,11 @@ static int follow_call(struct inference *run, const struct moment *moment, const
 
 	run->shown = (struct waited_work){0};
 	if (call->class == CUDA_EVENT)
-		return note_event(run, call);
+		return note_event(run, moment, call);
 	if (call->class == CUDA_SYNC) {
-		rc = synchronise(run, call);
+		rc = synchronise(run, moment, call);
 	} else if (call->class == CUDA_QUERY) {
-		rc = follow_query(run, call);
+		rc = follow_query(run, moment, call);
 	} else {
 		rc = submit(run, moment, call);
 		if (!rc && waits_for_itself(run->model, call)) {

@@ -168,8 +168,13 @@ def inferred_and_real(ctx, shape):
     report = ctx.report()
     gpu, = report["gpus"]
     assert report["source"]["gpu_timeline"] == "inferred", report["source"]
+    window, real = gpu["busy_ns"] + gpu["idle_ns"], truth["end_ns"] - truth["start_ns"]
+    # Probes are set late, so the report has less of the loop than the account, and under load its parts differ; but not more idle
+    # time than the whole. What it has beyond the account may all have been idle.
+    most = (truth["idle_ns"] + max(0, window - real)) / window + 0.02
+    assert idle_share(gpu) <= most, f"{shape}: idle {idle_share(gpu):.1%}, at most {most:.1%} by the device"
     certain = float(re.search(r"of the idle time ([\d.]+) s are certain", " ".join(report["degraded"])).group(1))
-    return idle_share(gpu), truth["idle_ns"] / (truth["end_ns"] - truth["start_ns"]), certain * 1e9 / max(1, gpu["idle_ns"])
+    return idle_share(gpu), truth["idle_ns"] / real, certain * 1e9 / max(1, gpu["idle_ns"])
 
 
 @limit(120)
@@ -201,8 +206,7 @@ def test_inferred_from_queries(ctx):
         for _ in range(TRIES):
             share, real, certain = inferred_and_real(ctx, shape)
             last = f"{shape} {share:.1%} ({certain:.0%} of it certain), the device says {real:.1%}"
-            assert share <= real + 0.02, last
-            if share >= real * 0.75 - 0.02 and certain >= proved:
+            if real * 0.75 - 0.02 <= share <= real + 0.02 and certain >= proved:
                 break
         else:
             raise AssertionError(f"{last}, in each of {TRIES} runs")

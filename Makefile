@@ -51,7 +51,7 @@ help:
 	@echo 'make lint       style and static checks, as far as their tools are installed'
 	@echo 'make clean      remove $(BUILD)'
 	@echo
-	@echo 'parts of make test:  $(TEST_SUITES)'
+	@echo 'parts of make test:  $(TEST_SUITES_BESIDE) $(TEST_SUITES)'
 	@echo 'others:              sim golden mutants format fuzz bench-session bpf-bench veristat'
 	@echo 'variables:           V=1 CC=clang STATIC=1 BUILD=folder PREFIX=folder DESTDIR=folder'
 

@@ -76,16 +76,25 @@ pythons:
 gpu-scripts-test:
 	$(Q)python3 tests/gpu/test_scripts.py
 
-# Every suite runs, also after one has failed; the last line sums them up.
-TEST_SUITES := unit mutants-check sim-test bridge-test bpf-test e2e gpu-scripts-test check-abi check-vmlinux fuzz-smoke fuzz-readers
+# Everything is built first, as many at once as there are processors. Then every suite runs, also after one has failed; the
+# last line sums them up. Suites in TEST_SUITES run alone, those in TEST_SUITES_BESIDE judge no times: they share the machine.
+TEST_SUITES := unit sim-test bridge-test bpf-test e2e gpu-scripts-test fuzz-test
+TEST_SUITES_BESIDE := mutants-check check-abi check-vmlinux
+TEST_JOBS := $(shell nproc)
+TEST_PROGRAMS = all sim $(BUILD)/unit-tests $(BUILD)/shift_session $(SIM_TEST) $(SIM_TEST_INJECTED) $(BPF_TEST) \
+	$(BPF_TEST_LIBRARY) $(RING_DUMP) $(BRIDGE_TARGET) $(FAKE_CUPTI) $(FUZZ_PROGRAMS)
 
 test:
 	$(Q)./.ci/deps
-	$(Q)$(MAKE) --no-print-directory all sim $(BUILD)/unit-tests
-	$(Q)failed=; for suite in $(TEST_SUITES); do \
-		echo "== $$suite"; \
+	$(Q)$(MAKE) --no-print-directory -j$(TEST_JOBS) $(TEST_PROGRAMS)
+	$(Q)failed=; begin=$$(date +%s); \
+	echo "== $(TEST_SUITES_BESIDE)"; \
+	$(MAKE) --no-print-directory -j$(TEST_JOBS) -k --output-sync=target $(TEST_SUITES_BESIDE) || failed=" $(TEST_SUITES_BESIDE)"; \
+	for suite in $(TEST_SUITES); do \
+		echo "== $$suite (after $$(($$(date +%s) - begin)) s)"; \
 		$(MAKE) --no-print-directory $$suite || failed="$$failed $$suite"; \
 	done; \
+	echo "== $$(($$(date +%s) - begin)) s"; \
 	if [ -n "$$failed" ]; then echo "FAILED:$$failed"; exit 1; fi; echo 'all suites passed'
 
 demo:

@@ -4,6 +4,9 @@
 A test is a function test_*(ctx) in a file test_*.py of this folder. It fails by an exception (assert), and skips by
 raising Skip; a text that it returns is shown beside its name. Each test runs in a process of its own, in an empty folder
 of its own, with a time limit.
+
+A file whose tests judge neither times nor causes, and look at no process but their own, says BESIDE_OTHERS = True: they
+run while others of that kind do. A test of it that does is marked @alone. All other tests run alone.
 """
 import json
 import os
@@ -38,6 +41,17 @@ def needs(*things):
         function.needs = things
         return function
     return mark
+
+
+def alone(function):
+    """A test that no other may run beside, in a file that says BESIDE_OTHERS."""
+    function.alone = True
+    return function
+
+
+def runs_beside_others(function):
+    """Whether this test may run while others do of which that is true."""
+    return function.__globals__.get("BESIDE_OTHERS", False) and not getattr(function, "alone", False)
 
 
 class Result:

@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Runs the end-to-end tests: the real program, real BPF, a simulated GPU.
 
-    run.py [--build DIR] [--list] [-k WORD]...
+    run.py [--build DIR] [--list] [-k WORD]... [--jobs N]
 
 Prints a line for each test and last "N passed, N failed, N skipped". With -k only tests whose name holds one of the
 words run. Exit status 1 if a test failed.
+
+Tests of files that say BESIDE_OTHERS (harness.py) run first, N at a time; then each of the others alone.
 """
 import argparse
 import importlib.util
@@ -27,6 +29,7 @@ sys.path.insert(0, str(HERE))
 import harness  # noqa: E402  (needs the path above)
 
 DEFAULT_LIMIT = 60
+MOST_JOBS = 2  # by default: more was not tried
 PASS, FAIL, SKIP = "PASS", "FAIL", "SKIP"
 
 
@@ -92,31 +95,54 @@ def end_group(pgid):
         pass
 
 
-def run_one(function, build, folder):
-    """(kind, text, seconds)"""
-    seconds = getattr(function, "limit", DEFAULT_LIMIT)
-    read_end, write_end = os.pipe()
-    begin = time.monotonic()
-    sys.stdout.flush()
-    pid = os.fork()
-    if pid == 0:
-        os.close(read_end)
-        child(function, build, folder, write_end)
-    os.close(write_end)
-    pidfd = os.pidfd_open(pid)
-    ready, _, _ = select.select([pidfd], [], [], seconds)
-    os.close(pidfd)
-    # The group outlives its leader if the test left something behind.
-    end_group(pid)
-    os.waitpid(pid, 0)
-    took = time.monotonic() - begin
-    with os.fdopen(read_end, "rb") as result:
-        data = result.read()
-    if not ready:
-        return FAIL, f"not done after {seconds} s", took
-    if not data:
-        return FAIL, "the test's process died", took
-    return *pickle.loads(data), took
+class Running:
+    """A test in a process and a folder of its own."""
+
+    def __init__(self, name, function, build):
+        self.name, self.seconds = name, getattr(function, "limit", DEFAULT_LIMIT)
+        self.folder = tempfile.TemporaryDirectory(prefix="whyidle-e2e-")
+        self.read_end, write_end = os.pipe()
+        self.begin = time.monotonic()
+        sys.stdout.flush()
+        self.pid = os.fork()
+        if self.pid == 0:
+            os.close(self.read_end)
+            child(function, build, self.folder.name, write_end)
+        os.close(write_end)
+        self.pidfd = os.pidfd_open(self.pid)
+
+    def left(self):
+        """Seconds until its limit, not below 0."""
+        return max(0.0, self.begin + self.seconds - time.monotonic())
+
+    def end(self, in_time):
+        """(kind, text, seconds); call once it has ended, or its time has."""
+        os.close(self.pidfd)
+        # The group outlives its leader if the test left something behind.
+        end_group(self.pid)
+        os.waitpid(self.pid, 0)
+        took = time.monotonic() - self.begin
+        with os.fdopen(self.read_end, "rb") as result:
+            data = result.read()
+        self.folder.cleanup()
+        if not in_time:
+            return FAIL, f"not done after {self.seconds} s", took
+        if not data:
+            return FAIL, "the test's process died", took
+        return *pickle.loads(data), took
+
+
+def run_all(tests, build, jobs):
+    """Runs (name, function) pairs, so many at a time; gives (name, kind, text, seconds) as they end."""
+    waiting, running = list(tests), {}
+    while waiting or running:
+        while waiting and len(running) < jobs:
+            one = Running(*waiting.pop(0), build)
+            running[one.pidfd] = one
+        ready, _, _ = select.select(list(running), [], [], min(one.left() for one in running.values()))
+        for pidfd in ready or [pidfd for pidfd, one in running.items() if not one.left()]:
+            one = running.pop(pidfd)
+            yield one.name, *one.end(pidfd in ready)
 
 
 def main():
@@ -124,7 +150,10 @@ def main():
     parser.add_argument("--build", default=str(HERE.parents[1] / "build"), type=pathlib.Path)
     parser.add_argument("--list", action="store_true")
     parser.add_argument("-k", action="append", metavar="WORD", dest="words")
+    parser.add_argument("--jobs", type=int, default=min(MOST_JOBS, len(os.sched_getaffinity(0))), metavar="N")
     arguments = parser.parse_args()
+    if arguments.jobs < 1:
+        parser.error("--jobs: at least 1")
     build = arguments.build.resolve()
     tests = discover(arguments.words)
     if arguments.list:
@@ -136,18 +165,24 @@ def main():
 
     lacks = find_lacks(build)
     counts = {PASS: 0, FAIL: 0, SKIP: 0}
-    for name, function in tests:
-        reasons = [lacks[need] for need in getattr(function, "needs", ()) if need in lacks]
-        if reasons:
-            kind, text, took = SKIP, reasons[0], 0.0
-        else:
-            with tempfile.TemporaryDirectory(prefix="whyidle-e2e-") as folder:
-                kind, text, took = run_one(function, build, folder)
+
+    def say(name, kind, text, took):
         counts[kind] += 1
         head, _, rest = text.partition("\n")
         print(f"{kind} {name} ({took:.1f} s){': ' if head else ''}{head}", flush=True)
         if rest:
             print("\n".join("    " + line for line in rest.splitlines()), flush=True)
+
+    beside, alone = [], []
+    for name, function in tests:
+        reasons = [lacks[need] for need in getattr(function, "needs", ()) if need in lacks]
+        if reasons:
+            say(name, SKIP, reasons[0], 0.0)
+        else:
+            (beside if harness.runs_beside_others(function) else alone).append((name, function))
+    for group, jobs in (beside, arguments.jobs), (alone, 1):
+        for outcome in run_all(group, build, jobs):
+            say(*outcome)
     print(f"{counts[PASS]} passed, {counts[FAIL]} failed, {counts[SKIP]} skipped")
     return 1 if counts[FAIL] else 0
 

@@ -10,9 +10,11 @@ import sys
 import time
 import zlib
 
-from harness import (CAP_BPF, CAP_PERFMON, CAP_SYSLOG, NOBODY, cause_key, check_report, end_process, grant_capabilities, limit,
-                     needs, one_line_error, says, wait_until)
+from harness import (CAP_BPF, CAP_PERFMON, CAP_SYSLOG, NOBODY, alone, cause_key, check_report, end_process, grant_capabilities,
+                     limit, needs, one_line_error, says, wait_until)
 from terminal import Terminal
+
+BESIDE_OTHERS = True
 
 AS_NOBODY = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
 QUIET = ("-q", "--no-report")
@@ -45,6 +47,7 @@ def test_no_root(ctx):
     assert not os.path.exists(ctx.path("s.whyidle"))
 
 
+@alone
 @needs("root")
 def test_no_root_without_bpf_gives_a_timeline(ctx):
     whyidle = public_copy(ctx)
@@ -59,6 +62,7 @@ def test_no_root_without_bpf_gives_a_timeline(ctx):
         assert not cause["code"].startswith(("wait.", "sched.")), f"{cause['code']} was named without BPF"
 
 
+@alone
 @needs("root", "bpf")
 def test_file_capabilities_are_enough(ctx):
     whyidle = public_copy(ctx)
@@ -215,6 +219,7 @@ def test_exit_status_and_streams_are_the_commands(ctx):
     assert "to stderr\n" in done.err, done
 
 
+@alone
 @needs("bpf")
 def test_fork_and_exec(ctx):
     done = ctx.record(ctx.sim("fork_exec"), options=QUIET)
@@ -235,6 +240,7 @@ def test_command_without_cuda(ctx):
     assert "no process used CUDA" in report["degraded"]
 
 
+@alone
 @needs("namespace", "bpf")
 def test_command_in_a_pid_namespace_of_its_own(ctx):
     done = ctx.record("unshare", "--pid", "--fork", ctx.sim("lock_wait"), "--seconds", "1", "--truth",
@@ -261,6 +267,7 @@ def test_unwritable_output(ctx):
     assert not os.path.exists(ctx.path("started")), "the command ran although its recording had nowhere to go"
 
 
+@alone
 @limit(90)
 @needs("namespace", "bpf")
 def test_full_disk(ctx):
@@ -443,6 +450,7 @@ def test_under_sudo_the_command_is_the_users(ctx):
     assert done.status == 0 and done.out.splitlines()[0] == "0", done
 
 
+@alone
 @needs("root", "bpf")
 def test_under_sudo_the_bridge_is_accepted(ctx):
     done = ctx.record(public_sim(ctx, "healthy"), "--seconds", "1", options=QUIET,

@@ -4,6 +4,8 @@ import sys
 
 from harness import ROOT
 
+BESIDE_OTHERS = True
+
 
 def test_the_table_of_tests_is_what_the_tests_are(ctx):
     done = ctx.run(sys.executable, ROOT / "tests" / "proof" / "causes.py", "--check")

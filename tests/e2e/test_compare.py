@@ -7,6 +7,8 @@ import sys
 
 from harness import ROOT, Skip, limit, one_line_error
 
+BESIDE_OTHERS = True
+
 DATA = ROOT.parent / "shared" / "data"
 SAMPLE = str(ROOT / "docs" / "samples" / "starved-h200.whyidle")
 # start_ns and end_ns of docs/samples/starved-h200.truth.json, and a point in the middle

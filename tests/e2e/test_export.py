@@ -13,6 +13,8 @@ import sqlite3
 
 from harness import ROOT, Skip, limit, needs, one_line_error
 
+BESIDE_OTHERS = True
+
 DATA = ROOT.parent / "shared" / "data"
 SAMPLES = sorted((ROOT / "docs" / "samples").glob("*.whyidle"))
 FORMATS = {"chrome": ".trace.json", "sqlite": ".sqlite"}  # that report reads back

@@ -12,6 +12,8 @@ import sys
 from harness import Skip, limit, needs
 from test_export import DATA, HOSTILE, SAMPLES, export, hostile_trace, load_chrome, report_of
 
+BESIDE_OTHERS = True
+
 HERE = pathlib.Path(__file__).resolve().parent
 SLICE_BEGIN, SLICE_END, INSTANT, COUNTER = 1, 2, 3, 4
 

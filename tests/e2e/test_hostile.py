@@ -8,6 +8,8 @@ import sys
 
 from harness import NOBODY, Skip, limit, needs, says
 
+BESIDE_OTHERS = True
+
 HOSTILE = str(pathlib.Path(__file__).with_name("hostile_bridge.py"))
 OPTIONS = ("-q", "--no-report", "--no-bpf")
 

@@ -6,8 +6,10 @@ import random
 import re
 
 from browser import Browser
-from harness import ROOT, limit, needs, one_line_error
+from harness import ROOT, alone, limit, needs, one_line_error
 from test_ranks import make_job
+
+BESIDE_OTHERS = True
 
 SAMPLE = str(ROOT / "docs" / "samples" / "starved-h200.whyidle")
 WINDOW = "93397452832..96399870315"
@@ -183,6 +185,7 @@ def test_slow_steps(ctx):
     one_line_error(ctx.run(ctx.whyidle, "report", ctx.path("steps.json"), "--steps", "5"), 2)
 
 
+@alone
 @limit(180)
 def test_large_traces_are_quick(ctx):
     gaps = make_trace(ctx.path("large.json"), 200001)
@@ -254,6 +257,7 @@ def flame_of(gpu):
     return {f"{cause['code']}@{cause['role']}": cause["ns"] for cause in gpu["causes"] if cause["ns"]}
 
 
+@alone
 @limit(120)
 @needs("bpf")
 def test_stacks_in_flame_graph_and_lanes(ctx):

@@ -5,8 +5,10 @@ import json
 import os
 import re
 
-from harness import ROOT, Skip, check_report, limit, one_line_error
+from harness import ROOT, Skip, alone, check_report, limit, one_line_error
 from terminal import Terminal
+
+BESIDE_OTHERS = True
 
 DATA = ROOT.parent / "shared" / "data"
 
@@ -117,6 +119,7 @@ def on_terminal(*argv):
     return terminal.wait(), seen.decode(errors="replace")
 
 
+@alone
 @limit(120)
 def test_progress_bar(ctx):
     """On a terminal, from a second on. A GB of white space, which is next to nothing once it is packed."""

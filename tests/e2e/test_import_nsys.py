@@ -10,6 +10,8 @@ import sqlite3
 
 from harness import NOBODY, ROOT, Skip, limit, needs, one_line_error
 
+BESIDE_OTHERS = True
+
 DATA = ROOT.parent / "shared" / "data"
 GPU_COLUMNS = "start integer, end integer, deviceId integer, contextId integer, streamId integer, correlationId integer"
 

@@ -9,6 +9,8 @@ import subprocess
 
 from harness import Skip, needs
 
+BESIDE_OTHERS = True
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "docs/production"
 MOST_EXPOSED = 50  # tenths, of 100 by systemd-analyze; a service that nothing is said of has 96

@@ -6,6 +6,8 @@ import subprocess
 
 from harness import limit, one_line_error
 
+BESIDE_OTHERS = True
+
 COMMANDS = ("record", "report", "compare", "export", "doctor", "daemon", "top", "dump")
 
 

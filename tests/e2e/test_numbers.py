@@ -10,6 +10,8 @@ from harness import ROOT, limit
 from test_export import export, load_chrome, report_of
 from test_export_timelines import Timeline, read_profile, read_protobuf
 
+BESIDE_OTHERS = True
+
 SAMPLE = str(ROOT / "docs" / "samples" / "starved-h200.whyidle")
 UNITS = {"s": 1e9, "ms": 1e6, "µs": 1e3, "ns": 1}
 

@@ -8,6 +8,8 @@ from harness import check_report, limit, one_line_error
 from schema import Validator, load
 import harness
 
+BESIDE_OTHERS = True
+
 NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
 LAUNCH_US, SUBMIT_US, COMPUTE_US, TRANSFER_US, PLANTED_US = 5, 15, 3000, 400, 6000
 START_US = 1_700_000_000_000_000

@@ -10,6 +10,8 @@ import sys
 
 from harness import ROOT, limit, one_line_error
 
+BESIDE_OTHERS = True
+
 SAMPLE = str(ROOT / "docs" / "samples" / "starved-h200.whyidle")
 WINDOW = "93397452832..96399870315"
 # Table → what it adds up: names and values.

@@ -10,10 +10,12 @@ import struct
 import termios
 import threading
 
-from harness import end_process, limit, needs, wait_until
+from harness import alone, end_process, limit, needs, wait_until
 from terminal import Terminal
 from test_daemon import Daemon
 from vt100 import Vt100
+
+BESIDE_OTHERS = True
 
 MODES = termios.ICANON | termios.ECHO
 
@@ -232,6 +234,7 @@ def test_signals_and_a_daemon_that_goes(ctx):
     assert top.terminal.wait() == 1
 
 
+@alone
 @limit(60)
 @needs("root", "bpf")
 def test_a_real_daemon(ctx):

@@ -12,6 +12,8 @@ from browser import Browser
 from harness import check_report, limit, needs
 from test_export_timelines import read_profile, read_protobuf
 
+BESIDE_OTHERS = True
+
 NAMES = [b"</script><script>window.owned = 1</script>", b"<img src=x onerror='window.owned = 2'>", b"\x1b[2J\x1b]0;owned\x07",
          b"=HYPERLINK(\"http://example.invalid\")", b"+1+1", b"-2+3", b"@SUM(A1)", b"\t=1", b"\r\n=1", b"  =1", "＝1".encode(),
          b"\xff\xfe\x80 not UTF-8 \xc3", "\u202egnp.exe\u2066".encode(), b"\x9b31m\xc2\x9b31m", b"a;b\nc 7\n", b"'); drop table x;--",

@@ -1,5 +1,5 @@
 # Fuzzers (clang's libFuzzer, package libclang-rt-dev). `make fuzz` runs each for FUZZ_SECONDS from a corpus that it
-# keeps; `make fuzz-smoke` makes the same few thousand inputs each time; `make fuzz-readers` (part of `make test`) runs
+# keeps; `make fuzz-smoke` makes the same few thousand inputs each time; `make fuzz-readers` runs
 # those of what others write into files and memory for FUZZ_READERS_SECONDS each, as many at once as there are
 # processors, from what their _corpus programs make and tests/fuzz/corpus. What they find is left in $(BUILD)/fuzz and
 # can be given to the fuzzer as its argument. `make fuzz-corpus` takes what `make fuzz` has learnt of those in FUZZ_KEPT
@@ -86,18 +86,25 @@ $(FUZZ_KEPT:%=corpus-%): corpus-%: $(BUILD)/fuzz/% $(BUILD)/fuzz/%_corpus
 fuzz: $(FUZZERS:%=run-%)
 fuzz-corpus: $(FUZZ_KEPT:%=corpus-%)
 
+FUZZ_SMOKED := $(filter-out $(FUZZ_READERS),$(FUZZERS))
+
+# fuzz-test is both, so that no processor is idle while the last reader has its minute.
 ifneq ($(wildcard $(shell $(CLANG) -print-resource-dir 2>/dev/null)/lib/*/libclang_rt.fuzzer*.a),)
-fuzz-smoke: $(patsubst %,smoke-%,$(filter-out $(FUZZ_READERS),$(FUZZERS)))
+FUZZ_PROGRAMS := $(foreach fuzzer,$(FUZZERS),$(BUILD)/fuzz/$(fuzzer) $(BUILD)/fuzz/$(fuzzer)_corpus)
+fuzz-smoke: $(FUZZ_SMOKED:%=smoke-%)
 	$(Q)echo 'fuzz-smoke: $(words $^) passed, 0 failed'
 fuzz-readers:
 	$(Q)$(MAKE) --no-print-directory -j$(shell nproc) -k $(FUZZ_READERS:%=reader-%)
 	$(Q)echo 'fuzz-readers: $(words $(FUZZ_READERS)) passed, 0 failed'
+fuzz-test:
+	$(Q)$(MAKE) --no-print-directory -j$(shell nproc) -k $(FUZZ_READERS:%=reader-%) $(FUZZ_SMOKED:%=smoke-%)
+	$(Q)echo 'fuzz-test: $(words $(FUZZERS)) passed, 0 failed'
 else
-fuzz-smoke fuzz-readers:
+fuzz-smoke fuzz-readers fuzz-test:
 	$(Q)echo 'SKIP $@: clang has no libFuzzer here (package libclang-rt-dev)'
 	$(Q)echo '$@: 0 passed, 0 failed, 1 skipped'
 endif
 
-.PHONY: fuzz fuzz-smoke fuzz-readers fuzz-corpus $(FUZZERS:%=run-%) $(FUZZERS:%=smoke-%) $(FUZZ_READERS:%=reader-%) \
+.PHONY: fuzz fuzz-smoke fuzz-readers fuzz-test fuzz-corpus $(FUZZERS:%=run-%) $(FUZZERS:%=smoke-%) $(FUZZ_READERS:%=reader-%) \
 	$(FUZZ_KEPT:%=corpus-%)
 -include $(FUZZ_OBJECTS:.o=.d) $(FUZZERS:%=$(BUILD)/fuzz/tests/fuzz/%.d) $(FUZZERS:%=$(BUILD)/fuzz/tests/fuzz/%_corpus.d)

@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import subprocess
+import threading
 
 from harness import check_report, end_process, limit, needs, one_line_error, wait_until
 
@@ -48,6 +49,9 @@ def test_command_that_goes_on_is_left_alone(ctx):
     """The report comes when the recording ends, the exit status when the command does."""
     process = start(ctx, ("--duration", "500ms", "--json"), "sh", "-c",
                     f"{ctx.sim('sync_serial')} --seconds 1 >/dev/null; read word; exit 7")
+    out = []
+    reader = threading.Thread(target=lambda: out.append(process.stdout.read()))
+    reader.start()  # the report may be longer than a pipe holds, and comes before the line that is waited for
     try:
         lines = []
         for line in process.stderr:
@@ -55,11 +59,14 @@ def test_command_that_goes_on_is_left_alone(ctx):
             if "session kept in" in line:
                 break
         assert process.poll() is None, "whyidle has ended before its command"
-        out, err = process.communicate("go\n", timeout=30)
-        assert process.returncode == 7, (process.returncode, lines, err)
+        process.stdin.write("go\n")
+        process.stdin.close()
+        process.wait(timeout=30)
+        assert process.returncode == 7, (process.returncode, lines, process.stderr.read())
     finally:
         end_process(process)
-    report = json.loads(out)
+        reader.join()
+    report = json.loads(out[0])
     check_report(report)
     assert not report["source"]["incomplete"] and report["gpus"][0]["op_count"] > 0, report["source"]
     assert not any("stopped" in line for line in report["degraded"]), report["degraded"]

@@ -158,41 +158,41 @@ def test_timeline_inferred_from_calls(ctx):
     return f"idle {idle_share(gpu):.1%}, the device says {truth:.1%}"
 
 
+def idle_between(busy, start, end):
+    """Of the time between two moments, how much the device was idle; `busy`: its spans in order."""
+    return end - start - sum(max(0, min(to, end) - max(at, start)) for at, to in busy)
+
+
 def inferred_and_real(ctx, shape):
-    """Idle shares of a run of wait_shapes: as inferred, and by the device's own account; and how much of the first is certain."""
+    """Idle shares of a run of wait_shapes: as inferred, and by the device's own account of the same time; and how much of the
+    first is certain. Idle time that was made up fails."""
     truth_file = ctx.path(f"{shape}.json")
     done = ctx.record(ctx.sim("wait_shapes"), shape, "--seconds", "1.2", "--truth", truth_file,
                       options=(*QUIET, "--no-bridge", "--uprobes", "always"))
     assert done.status == 0, done
-    truth = json.loads(pathlib.Path(truth_file).read_text())
     report = ctx.report()
     gpu, = report["gpus"]
     assert report["source"]["gpu_timeline"] == "inferred", report["source"]
-    window, real = gpu["busy_ns"] + gpu["idle_ns"], truth["end_ns"] - truth["start_ns"]
-    # Probes are set late, so the report has less of the loop than the account, and under load its parts differ; but not more idle
-    # time than the whole. What it has beyond the account may all have been idle.
-    most = (truth["idle_ns"] + max(0, window - real)) / window + 0.02
-    assert idle_share(gpu) <= most, f"{shape}: idle {idle_share(gpu):.1%}, at most {most:.1%} by the device"
+    window = gpu["window"]["start_ns"], gpu["window"]["end_ns"]
+    real = idle_between(json.loads(pathlib.Path(truth_file).read_text())["busy"], *window) / (window[1] - window[0])
+    assert idle_share(gpu) <= real + 0.02, f"{shape}: idle {idle_share(gpu):.1%}, the device says {real:.1%}"
     certain = float(re.search(r"of the idle time ([\d.]+) s are certain", " ".join(report["degraded"])).group(1))
-    return idle_share(gpu), truth["idle_ns"] / real, certain * 1e9 / max(1, gpu["idle_ns"])
+    return idle_share(gpu), real, certain * 1e9 / max(1, gpu["idle_ns"])
 
 
 @limit(120)
 @needs("bpf")
 def test_inferred_where_waits_show_little(ctx):
-    """Loops that wait a step late, or launch slowly: against the device's own account of the same run."""
+    """Loops that wait a step late, or launch slowly."""
     told = []
     for shape in ("behind", "drained", "bound", "rare"):
-        # Late returns on a busy machine make idle time look shorter, so one quiet run is enough for the lower limit; none
-        # may ever be made up (2 points: another window).
+        # Late returns on a busy machine make idle time look shorter: one quiet run is enough for the lower limit.
         for _ in range(TRIES):
             share, real, _ = inferred_and_real(ctx, shape)
-            last = f"{shape} {share:.1%}, the device says {real:.1%}"
-            assert share <= real + 0.02, last
             if share >= real / 2 - 0.02:
                 break
-        else:
-            raise AssertionError(f"{last}, in each of {TRIES} runs")
+        last = f"{shape} {share:.1%}, the device says {real:.1%}"
+        assert share >= real / 2 - 0.02, f"{last}, and as little in each of {TRIES} runs"
         told.append(last)
     return "; ".join(told)
 
@@ -205,11 +205,10 @@ def test_inferred_from_queries(ctx):
     for shape, proved in (("polled", 0.8), ("asked", 0)):
         for _ in range(TRIES):
             share, real, certain = inferred_and_real(ctx, shape)
-            last = f"{shape} {share:.1%} ({certain:.0%} of it certain), the device says {real:.1%}"
-            if real * 0.75 - 0.02 <= share <= real + 0.02 and certain >= proved:
+            if share >= real * 0.75 - 0.02 and certain >= proved:
                 break
-        else:
-            raise AssertionError(f"{last}, in each of {TRIES} runs")
+        last = f"{shape} {share:.1%} ({certain:.0%} of it certain), the device says {real:.1%}"
+        assert share >= real * 0.75 - 0.02 and certain >= proved, f"{last}, and as little in each of {TRIES} runs"
         told.append(last)
     return "; ".join(told)
 
@@ -218,7 +217,6 @@ def test_inferred_from_queries(ctx):
 def test_inferred_where_a_larger_grid_was_launched(ctx):
     """What a function took with a small grid says nothing of a larger one."""
     share, real, _ = inferred_and_real(ctx, "larger")
-    assert share <= real + 0.02, f"idle {share:.1%}, the device says {real:.1%}"
     return f"idle {share:.1%}, the device says {real:.1%}"
 
 

@@ -195,6 +195,15 @@ static void write_threads(FILE *file, const struct workload *workload)
 	fputs("]", file);
 }
 
+static void write_busy(FILE *file, const struct workload *workload)
+{
+	fputs(", \"busy\": [", file);
+	for (size_t i = 0; i < workload->busy_count; i++)
+		fprintf(file, "%s[%" PRIu64 ", %" PRIu64 "]", i ? ", " : "", workload->busy[i].start_ns,
+		        workload->busy[i].end_ns);
+	fputs("]", file);
+}
+
 static void write_truth(FILE *file, const struct workload *workload)
 {
 	uint64_t start = workload->busy[0].start_ns, end = workload->busy[workload->busy_count - 1].end_ns;
@@ -212,6 +221,8 @@ static void write_truth(FILE *file, const struct workload *workload)
 	        end - start - busy, workload->planted_ns, workload->contended_ns, workload->steps,
 	        workload->extra);
 	write_threads(file, workload);
+	if (workload->tells_busy)
+		write_busy(file, workload);
 	fputs("}\n", file);
 }
 

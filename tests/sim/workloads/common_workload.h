@@ -52,6 +52,8 @@ struct workload {
 	size_t busy_count;
 	struct workload_thread threads[32];
 	size_t thread_count;
+	bool tells_busy;  /* the truth file also has "busy": when the device was, as [start_ns, end_ns] in
+	                     order */
 	char extra[2048]; /* more members of the truth file: ", \"name\": value" */
 };
 

@@ -200,6 +200,7 @@ int main(int argc, char **argv)
 	}
 	argv[1] = argv[0];
 	workload_begin(&program.workload, argc - 1, argv + 1, "none", "none");
+	program.workload.tells_busy = true;
 	workload_name_self(&program.workload, program.workload.name, "launcher");
 	prepare(&program);
 	measure(&program);

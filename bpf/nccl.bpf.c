@@ -8,7 +8,8 @@
  * another by that one's, the number of the split and its colour. Operations are counted here, so that a lost
  * record does not shift the numbers of those that follow.
  *
- * Prototypes: NCCL's user guide, 2.29 (docs.nvidia.com, "API").
+ * Prototypes as in NCCL's user guide (docs.nvidia.com, "API"); tried with the simulated library only, never
+ * with a real one.
  */
 #include "call.bpf.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Functions of NCCL that are probed (bpf/nccl.bpf.c), and where each has its arguments. By their prototypes
- * in NCCL's user guide (2.29); those of older versions are the same.
+ * in NCCL's user guide; tried with the simulated library only.
  */
 #ifndef WHYIDLE_COLLECT_PURE_NCCL_CALLS_H
 #define WHYIDLE_COLLECT_PURE_NCCL_CALLS_H

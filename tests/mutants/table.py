@@ -361,7 +361,7 @@ MUTATIONS = [
              [Edit(OWNER, "owner->walk->drained = drain != NULL;", "owner->walk->drained = false;")]),
     Mutation("holes believed", "a gap over lost GPU records is not known",
              "attribute/lost_gpu_records_make_the_gap_unknown_where_they_are_missing",
-             [Edit(OWNER, "low < model->gpu_holes.count && model->gpu_holes.items[low].start_ns < gap->end_ns",
+             [Edit(OWNER, "at < count && holes[at].start_ns < gap->end_ns",
                    "false")]),
 
     # ---- busy and idle ----

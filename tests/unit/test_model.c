@@ -48,11 +48,11 @@ Test(cuda_call, a_symbol_finds_its_entry)
 	found = cuda_function_find("cuMemcpyHtoD_v2_ptds");
 	cr_assert_not_null(found);
 	cr_assert_str_eq(found->name, "cuMemcpyHtoD");
-	cr_assert(found->blocks);
+	cr_assert(found->both_ends);
 	found = cuda_function_find("cudaLaunchKernel_ptsz_v7000");
 	cr_assert_not_null(found);
 	cr_assert_str_eq(found->name, "cudaLaunchKernel");
-	cr_assert_not(found->blocks);
+	cr_assert_not(found->both_ends);
 	cr_assert_null(cuda_function_find(""));
 	cr_assert_null(cuda_function_find("cuLaunch"));
 	cr_assert_null(cuda_function_find("_ptsz"));

@@ -136,20 +136,13 @@ static void blame_untaken(struct owner *owner, uint64_t from_ns, uint64_t to_ns)
 /* Work was queued: where a process that the report leaves out had the GPU, that held it back. */
 static void blame_queued(struct owner *owner, uint64_t from_ns, uint64_t to_ns)
 {
-	size_t low = 0, high = owner->device->others.count;
 	const struct span *others = owner->device->others.items;
+	size_t count = owner->device->others.count;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (others[middle].end_ns > from_ns)
-			high = middle;
-		else
-			low = middle + 1;
-	}
-	for (; low < owner->device->others.count && others[low].start_ns < to_ns; low++) {
-		uint64_t start = later(others[low].start_ns, from_ns);
-		uint64_t end = earlier(others[low].end_ns, to_ns);
+	for (size_t at = span_after(others, count, from_ns); at < count && others[at].start_ns < to_ns;
+	     at++) {
+		uint64_t start = later(others[at].start_ns, from_ns);
+		uint64_t end = earlier(others[at].end_ns, to_ns);
 
 		if (start > from_ns)
 			blame_untaken(owner, from_ns, start);
@@ -320,21 +313,15 @@ void gap_blame(struct walk *walk, const struct model *model, uint32_t device_ind
                const struct launch_floor *floor)
 {
 	const struct device *device = &model->devices.items[device_index];
+	const struct span *holes = model->gpu_holes.items;
+	size_t count = model->gpu_holes.count;
 	uint64_t cursor = gap->start_ns;
-	size_t low = 0, high = model->gpu_holes.count;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (model->gpu_holes.items[middle].end_ns > cursor)
-			high = middle;
-		else
-			low = middle + 1;
-	}
 	/* Where records of the GPU are missing it may have been busy: nothing is claimed for that stretch. */
-	for (; low < model->gpu_holes.count && model->gpu_holes.items[low].start_ns < gap->end_ns; low++) {
-		uint64_t start = later(model->gpu_holes.items[low].start_ns, cursor);
-		uint64_t end = earlier(model->gpu_holes.items[low].end_ns, gap->end_ns);
+	for (size_t at = span_after(holes, count, cursor); at < count && holes[at].start_ns < gap->end_ns;
+	     at++) {
+		uint64_t start = later(holes[at].start_ns, cursor);
+		uint64_t end = earlier(holes[at].end_ns, gap->end_ns);
 
 		if (start > cursor)
 			blame_recorded(walk, model, device, gap, floor, cursor, start);

@@ -125,22 +125,6 @@ static void blame_unknown(struct walk *walk, uint32_t thread, uint64_t from_ns, 
 	walk_emit(walk, walk_leaf(walk, thread, from_ns, to_ns, code, CONFIDENCE_LOW));
 }
 
-/* Index of the first stretch that was stolen from the thread and ends after `time`, count if none. */
-static size_t stolen_after(const struct thread *thread, uint64_t time_ns)
-{
-	size_t low = 0, high = thread->stolen.count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (thread->stolen.items[middle].end_ns > time_ns)
-			high = middle;
-		else
-			low = middle + 1;
-	}
-	return low;
-}
-
 /* The next part of [from, to] that was stolen; false if there is none. */
 static bool next_stolen(const struct thread *thread, size_t *at, uint64_t from_ns, uint64_t to_ns,
                         struct span *part)
@@ -158,7 +142,7 @@ static bool next_stolen(const struct thread *thread, size_t *at, uint64_t from_n
 static bool is_wake_latency(const struct thread *thread, const struct offcpu *offcpu)
 {
 	uint64_t latency = offcpu->in_ns - offcpu->wake_ns;
-	size_t at = stolen_after(thread, offcpu->wake_ns);
+	size_t at = span_after(thread->stolen.items, thread->stolen.count, offcpu->wake_ns);
 	struct span part;
 
 	while (next_stolen(thread, &at, offcpu->wake_ns, offcpu->in_ns, &part))
@@ -193,7 +177,7 @@ static void blame_unless_stolen(struct walk *walk, uint32_t index, const struct 
                                 uint64_t from_ns, uint64_t to_ns, blame_part *part)
 {
 	const struct thread *thread = &walk->model->threads.items[index];
-	size_t at = stolen_after(thread, from_ns);
+	size_t at = span_after(thread->stolen.items, thread->stolen.count, from_ns);
 	struct span stolen;
 
 	while (next_stolen(thread, &at, from_ns, to_ns, &stolen)) {

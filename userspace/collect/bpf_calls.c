@@ -232,7 +232,7 @@ static int probe_at_once(struct bpf_calls *calls, struct whyidle_bpf *programs, 
 	multi->programs = programs;
 	bpf_exports_path(fd, multi->path);
 	array_for_each (function, list) {
-		struct group *group = function->known->blocks ? &multi->blocking : &multi->launching;
+		struct group *group = function->known->both_ends ? &multi->blocking : &multi->launching;
 
 		cookie = keep_name(calls, function->name);
 		if (cookie < 0)
@@ -336,7 +336,7 @@ static int queue_functions(struct bpf_calls *calls, int fd, const struct functio
 		*waiting = (struct calls_waiting){.fd = fd,
 		                                  .rank = class_rank(function->known->class),
 		                                  .cookie = cookie_of(cookie, function),
-		                                  .blocks = function->known->blocks,
+		                                  .blocks = function->known->both_ends,
 		                                  .offset = function->offset};
 	}
 	array_sort(&calls->waiting, compare_waiting);
@@ -379,7 +379,7 @@ static int attach_file(struct bpf_calls *calls, struct whyidle_bpf *programs, in
 	Elf *elf;
 
 	elf = elf_file_open(fd);
-	if (!elf || elf_kind(elf) != ELF_K_ELF)
+	if (!elf)
 		result = error_set(error, -ENOEXEC, "%s is not an ELF file", path);
 	else if (bpf_exports_visit(elf, add_function, &list))
 		result = error_no_memory(error);

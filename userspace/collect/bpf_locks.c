@@ -119,7 +119,7 @@ static int probe_file(struct bpf_locks *locks, int program, int fd, const char *
 	int err = 0;
 
 	elf = elf_file_open(fd);
-	if (elf && elf_kind(elf) == ELF_K_ELF)
+	if (elf)
 		bpf_exports_visit(elf, add_place, &places);
 	elf_end(elf);
 	if (places.count)

@@ -92,7 +92,7 @@ static int probe_file(struct bpf_nccl *nccl, const struct whyidle_bpf *programs,
 	int err;
 
 	elf = elf_file_open(fd);
-	if (elf && elf_kind(elf) == ELF_K_ELF) {
+	if (elf) {
 		bpf_exports_visit(elf, add_function, &functions);
 		/* Linked statically it need not be exported. */
 		if (!functions.called.count)

@@ -80,7 +80,7 @@ static size_t known_calls(const struct cuda_library *library)
 	if (fd < 0)
 		return 0;
 	elf = elf_file_open(fd);
-	if (elf && elf_kind(elf) == ELF_K_ELF)
+	if (elf)
 		bpf_exports_visit(elf, count_call, &count);
 	elf_end(elf);
 	close(fd);

@@ -388,12 +388,13 @@ static uint64_t next_entry(const struct builder *builder)
 static bool is_interpreter(struct builder *builder, const uint64_t *pointers, size_t index, size_t count,
                            uint64_t looked_up)
 {
-	uint64_t entry = next_entry(builder);
 	struct code_place place;
 	const char *name;
+	uint64_t entry;
 
 	if (!builder->python || builder->python_used >= builder->python_count)
 		return false;
+	entry = next_entry(builder);
 	if (index + 1 < count && entry >= pointers[index] && entry < pointers[index + 1])
 		return true;
 	name = function_at(builder, looked_up, &place);

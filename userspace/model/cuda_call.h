@@ -27,8 +27,8 @@ enum cuda_class {
 struct cuda_function {
 	const char *name; /* stem: without _v2, _v3020, _ptsz, _ptds */
 	enum cuda_class class;
-	bool blocks; /* worth an entry and a return probe, for its length or (queries) for its result;
-	                launches get the entry only */
+	bool both_ends; /* worth an entry and a return probe, for its length or (queries) for its result;
+	                   launches get the entry only */
 };
 
 extern const struct cuda_function cuda_functions[];

@@ -54,13 +54,6 @@ static int compare_scope(const void *a, const void *b)
 	return order ? order : COMPARE(y->end_ns, x->end_ns);
 }
 
-static int compare_span(const void *a, const void *b)
-{
-	const struct span *x = a, *y = b;
-
-	return COMPARE(x->start_ns, y->start_ns);
-}
-
 static int compare_op(const void *a, const void *b)
 {
 	const struct gpu_op *x = a, *y = b;
@@ -438,7 +431,7 @@ static int finish_thread(struct thread *thread, struct classifier *classifier)
 
 	array_sort(&thread->offcpu, compare_offcpu);
 	array_sort(&thread->samples, compare_sample);
-	array_sort(&thread->stolen, compare_span);
+	array_sort(&thread->stolen, span_compare);
 	array_sort(&thread->overhead, compare_overhead);
 	array_sort(&thread->scopes, compare_scope);
 	if (nest_scopes(thread))

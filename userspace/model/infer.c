@@ -433,13 +433,6 @@ static struct device *device_for(struct model *model)
 	return device;
 }
 
-static int compare_span(const void *a, const void *b)
-{
-	const struct span *x = a, *y = b;
-
-	return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
-}
-
 struct span_list {
 	ARRAY(struct span)
 };
@@ -471,7 +464,7 @@ static uint64_t idle_between(struct span_list *list)
 	uint64_t idle = 0, over;
 	const struct span *span;
 
-	array_sort(list, compare_span);
+	array_sort(list, span_compare);
 	over = list->count ? list->items[0].start_ns : 0;
 	array_for_each (span, list) {
 		idle += span->start_ns > over ? span->start_ns - over : 0;

@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "model/cuda_call.h"
+#include "model/span.h"
 #include "model/stack_cost.h"
 #include "model/wait.h"
 #include "trace/session.h"
@@ -76,10 +77,6 @@ struct call {
 	uint64_t stream;   /* handle */
 	uint64_t object;   /* of a launch its function, of a copy its direction, or an event */
 	uint64_t work;     /* of a launch a hash of grid, block and shared memory, of a copy its bytes */
-};
-
-struct span {
-	uint64_t start_ns, end_ns;
 };
 
 enum scope_kind {

@@ -140,7 +140,7 @@ void binary_add_debug(struct binary *binary, int fd)
 	char build_id[BUILD_ID_TEXT];
 	Elf *elf = binary->debug_elf ? NULL : elf_file_open(fd);
 
-	if (elf && elf_kind(elf) == ELF_K_ELF)
+	if (elf)
 		build_id_read(elf, build_id);
 	else
 		*build_id = '\0';

@@ -19,9 +19,15 @@ static bool is_within_bounds(int fd)
 
 Elf *elf_file_open(int fd)
 {
+	Elf *elf;
+
 	elf_version(EV_CURRENT);
 	/* Not mapped: who can write to the file could cut it, and reading a mapping would then end us. */
-	return is_within_bounds(fd) ? elf_begin(fd, ELF_C_READ, NULL) : NULL;
+	elf = is_within_bounds(fd) ? elf_begin(fd, ELF_C_READ, NULL) : NULL;
+	if (!elf || elf_kind(elf) == ELF_K_ELF)
+		return elf;
+	elf_end(elf);
+	return NULL;
 }
 
 static bool has_at_most(Elf_Scn *section, uint64_t most)

@@ -86,6 +86,7 @@ TEST_PROGRAMS = all sim $(BUILD)/unit-tests $(BUILD)/shift_session $(SIM_TEST) $
 
 test:
 	$(Q)./.ci/deps
+	$(Q)$(MAKE) --no-print-directory pythons || echo 'the tests of other versions of Python are skipped'
 	$(Q)$(MAKE) --no-print-directory -j$(TEST_JOBS) $(TEST_PROGRAMS)
 	$(Q)failed=; begin=$$(date +%s); \
 	echo "== $(TEST_SUITES_BESIDE)"; \

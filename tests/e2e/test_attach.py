@@ -140,6 +140,17 @@ def test_finalized_while_the_target_forks_or_the_collector_goes(ctx):
     target.end()
 
 
+def end_under(collector, target, killed):
+    """The target ends while a collector is at it, which has to end as well."""
+    if killed:
+        target.process.kill()
+        target.process.wait()
+    else:
+        target.end()
+    out, err = collector.communicate(timeout=20)
+    assert collector.returncode in (0, 3), f"attach_tool ended with {collector.returncode}: {out} {err}"
+
+
 @needs("root")
 @limit(90)
 def test_target_ends_while_it_is_finalized(ctx):
@@ -148,13 +159,7 @@ def test_target_ends_while_it_is_finalized(ctx):
         collector = ctx.start(ctx.sim("attach_tool"), "-f", "-m", 20, target.pid)
         wait_until(lambda pid=target.pid: cupti_runs(pid), "CUPTI to be started")
         time.sleep(0.03 * step)  # the moment itself is arbitrary
-        if step % 2:
-            target.process.kill()
-            target.process.wait()
-        else:
-            target.end()
-        out, err = collector.communicate(timeout=20)
-        assert collector.returncode in (0, 3), f"attach_tool ended with {collector.returncode}: {out} {err}"
+        end_under(collector, target, killed=step % 2)
 
 
 # Launches kernels, and makes no call between the lines "pause" and "go on".
@@ -262,6 +267,16 @@ def test_record_with_inject(ctx):
     target.end()
 
 
+def read_until_attached(recording, pid):
+    """What the recorder says, up to the line that it attached to the process."""
+    said = ""
+    for line in recording.stderr:
+        said += line
+        if f"process {pid} got the CUPTI bridge" in line:
+            return
+    raise AssertionError(f"the recorder ended: {said}")
+
+
 @needs("bpf")
 def test_another_program_in_the_same_process(ctx):
     """After exec the process id and its start are those of before: it has to be attached once more."""
@@ -273,14 +288,14 @@ def test_another_program_in_the_same_process(ctx):
     assert first.stdout.readline() == "ready\n"
     recording = ctx.start(ctx.whyidle, "record", "--no-report", "-o", ctx.path("session.whyidle"), "-p", first.pid, "--inject",
                           text=True)
-    wait_until(lambda: len(own_threads(first.pid)) == 2, "the first program to be attached", 40)
+    read_until_attached(recording, first.pid)
     first.stdin.write("go\n")
     first.stdin.flush()
     assert first.stdout.readline() == "running\n"
-    wait_until(lambda: len(own_threads(first.pid)) == 2, "the second program to be attached", 20)
+    read_until_attached(recording, first.pid)
     recording.send_signal(signal.SIGINT)
     _, err = recording.communicate(timeout=50)
-    assert recording.returncode == 0 and len(re.findall(rf"process {first.pid} got the CUPTI bridge", err)) == 2, err
+    assert recording.returncode == 0 and "got the CUPTI bridge" not in err, err
     end_process(first)
 
 
@@ -409,13 +424,7 @@ def test_target_ends_meanwhile(ctx):
         target = Target(ctx, "launch", "malloc", "poll", "idle")
         collector = ctx.start(ctx.sim("attach_tool"), "-m", 200, target.pid)
         time.sleep(step * 0.003)  # the moment itself is arbitrary
-        if step % 2:
-            target.process.kill()
-            target.process.wait()
-        else:
-            target.end()
-        out, err = collector.communicate(timeout=20)
-        assert collector.returncode in (0, 3), f"attach_tool ended with {collector.returncode}: {out} {err}"
+        end_under(collector, target, killed=step % 2)
 
 
 @needs("root")

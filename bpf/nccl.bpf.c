@@ -12,6 +12,7 @@
  * with a real one.
  */
 #include "call.bpf.h"
+#include "nccl.bpf.h"
 
 #define UNIQUE_ID_BYTES 128 /* NCCL_UNIQUE_ID_BYTES */
 #define UNIQUE_IDS_MOST 16  /* of those that a communicator is made from, so many are hashed */
@@ -54,29 +55,6 @@ struct {
 	__type(key, struct nccl_message_key);
 	__type(value, __u64);
 } nccl_messages SEC(".maps") __weak;
-
-/* What a thread is in. Written by itself only. */
-struct nccl_thread {
-	__u64 last_stack, last_return, last_ns; /* of its newest call */
-	__u32 last_function;
-	__u32 depth; /* of groups */
-	__u32 group; /* number of the newest one */
-	__u32 group_calls;
-	__u64 new_stack; /* of the call that makes a communicator, 0: it is in none */
-	__u64 new_place; /* where that will write the handle */
-	__u64 new_id;
-	__u32 new_size, new_rank;
-	__u32 new_function;
-	__u32 pad;
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 65536);
-	__type(key, __u32);
-	__type(value, struct nccl_thread);
-} nccl_threads SEC(".maps") __weak;
 
 /* The value of a key; a zeroed one is put in if there is none. NULL, and counted, if there is no room. */
 static __always_inline void *value_of(void *map, const void *key, const void *zero)

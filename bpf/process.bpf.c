@@ -10,6 +10,7 @@
  * The state goes when the thread exits, the process when its last thread does.
  */
 #include "common.bpf.h"
+#include "nccl.bpf.h"
 #include "stack.bpf.h"
 
 /* Puts a thread that does not run into an off-CPU interval from `now` on. */
@@ -126,6 +127,7 @@ int process_executed(__u64 *context)
 		thread->tid = tid;
 	}
 	thread->call_stack = 0;
+	nccl_thread_forget((__u32)context[1]); /* the id that it had when it called */
 	record = record_reserve(WIRE_EXEC, sizeof(*record));
 	if (!record)
 		return 0;
@@ -171,6 +173,7 @@ int process_exited(__u64 *context)
 		record_exit(thread, tgid, task->exit_code);
 		slot_give_back(thread);
 		thread_forget(task);
+		nccl_thread_forget(task->pid);
 	}
 	if (!task->signal->live.counter) {
 		bpf_map_delete_elem(&tracked_processes, &tgid);

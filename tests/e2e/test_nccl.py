@@ -98,3 +98,19 @@ def test_no_probes_without_nccl_or_when_not_wanted(ctx):
     assert "probes on the NCCL calls" not in done.err, done.err
     done = ctx.record(ctx.sim("rank"), "--ranks", 2, "--steps", 4, output="never.whyidle", options=["--uprobes", "never"])
     assert "probes on the NCCL calls" not in done.err and not nccl_records(ctx, "never.whyidle"), done.err
+
+
+@limit(60)
+@needs("bpf")
+def test_nothing_is_kept_of_threads_that_have_ended(ctx):
+    """The jobs' own threads are gone when the map is looked at, within the recording."""
+    truth = ctx.folder / "ended-truth"
+    truth.mkdir()
+    job = f"{ctx.sim('rank')} --ranks 2 --steps 4 --truth {truth} && bpftool -j map dump name nccl_threads"
+    done = ctx.record("sh", "-c", job, output="ended.whyidle")
+    assert done.status == 0, done
+    left = {entry["formatted"]["key"] if "formatted" in entry else int.from_bytes(bytes(int(b, 0) for b in entry["key"]), "little")
+            for entry in json.loads(done.out)}
+    pids = {json.loads((truth / f"rank-{rank}.json").read_text())["pid"] for rank in range(2)}
+    assert any(record["pid"] in pids for record in nccl_records(ctx, "ended.whyidle"))
+    assert not left & pids, (left, pids)

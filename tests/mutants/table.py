@@ -39,6 +39,7 @@ INFER = "userspace/model/infer.c"
 LENGTH = "userspace/model/infer_length.c"
 KINDS = "userspace/model/wait.c"
 MODEL = "userspace/model/model.c"
+NCCL = "userspace/model/nccl.c"
 STACKS = "userspace/model/stack_names.c"
 THREAD = "userspace/collect/python_thread.c"
 
@@ -684,6 +685,31 @@ MUTATIONS = [
     Mutation("no fallback", "without a stack the system call decides", "wait/without_a_stack_the_system_call_decides",
              [Edit(KINDS, "return fault ? WAIT_KIND_FAULT : wait_by_syscall(syscall);",
                    "return fault ? WAIT_KIND_FAULT : WAIT_KIND_UNKNOWN;")]),
+
+    # ---- calls of NCCL and their kernels ----
+    Mutation("kernels before the call", "a call launches after its entry", "nccl_join/what_was_launched_before_the_first_call_has_none",
+             [Edit(NCCL, "kernels[*next].launch_ns < unit->from_ns)", "false)")]),
+    Mutation("kernels of the next call", "a call launches before the thread's next one",
+             "nccl_join/a_kernel_belongs_to_the_call_before_its_launch",
+             [Edit(NCCL, "kernels[*next].launch_ns < unit->to_ns;)", "true;)")]),
+    Mutation("groups launch at once", "a group launches at its end", "nccl_join/a_group_is_one_kernel_at_its_end",
+             [Edit(NCCL, "unit->from_ns = next->time_ns;", "unit->from_ns = first->time_ns;")]),
+    Mutation("graphs joined", "what a graph launches was called before", "nccl_join/kernels_of_graphs_are_left_alone",
+             [Edit(NCCL, "if (!op->collective || op->graph ||", "if (!op->collective ||")]),
+    Mutation("joined over losses", "where records are missing nothing is joined", "nccl_join/nothing_is_joined_where_records_were_lost",
+             [Edit(NCCL, "if (!count || is_lossy(", "if (!count || false && is_lossy(")]),
+    Mutation("streams mixed up", "a stream that is known tells communicators apart",
+             "nccl_join/kernels_on_other_streams_than_known_are_left_alone",
+             [Edit(NCCL, "stream == op->stream;", "true;")]),
+    Mutation("uneven groups", "a group whose kernels are not one for each communicator is left alone",
+             "nccl_join/a_group_that_does_not_come_out_even_is_left_alone",
+             [Edit(NCCL, "return comms == count ?", "return comms <= count ? join_several(joining, portions, &kernels[first], comms) : comms == count ?")]),
+    Mutation("bytes of parts", "of several kernels nobody knows which moved what", "nccl_join/several_kernels_of_one_group_are_its_parts",
+             [Edit(NCCL, "keep_work(joining, portion, &kernels[i], (uint32_t)i, count == 1);",
+                   "keep_work(joining, portion, &kernels[i], (uint32_t)i, true);")]),
+    Mutation("messages counted as collectives", "a collective gives the number of its kernel",
+             "nccl_join/a_collective_among_messages_gives_the_number",
+             [Edit(NCCL, "work->number = call->number;", "")]),
 
     # ---- what holds for every timeline ----
     Mutation("bound dropped, anywhere", "the walk stays within waits",

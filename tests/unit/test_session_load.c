@@ -322,3 +322,52 @@ Test(session_load, a_range_that_ends_before_it_begins_is_empty)
 	cr_expect_eq(thread->scopes.items[0].end_ns, 1400);
 	model_free(&model);
 }
+
+/* Elements of its type: 100 floats. A rank that its communicator cannot have is none. */
+Test(session_load, calls_of_nccl)
+{
+	struct record_nccl record = {
+	    .header = {.type = RECORD_NCCL, .size = sizeof(record)},
+	    .time_ns = 1100,
+	    .pid = LEADER,
+	    .tid = LEADER,
+	    .function = RECORD_NCCL_ALL_REDUCE,
+	    .type = 7,
+	    .comm = 0x10,
+	    .id = 0x20,
+	    .number = 3,
+	    .count = 100,
+	    .stream = 0x30,
+	    .size = 4,
+	    .rank = 2,
+	    .group = 5,
+	};
+	const struct thread *thread;
+	struct model model;
+
+	begin();
+	put_fork(LEADER, 1000);
+	put(&record);
+	record.time_ns = 1200;
+	record.rank = 4;
+	record.type = 1000;
+	put(&record);
+	record.type = 8;
+	record.count = UINT64_MAX / 4;
+	put(&record);
+	model = load();
+	thread = thread_at(&model, LEADER, 1500);
+	cr_assert_eq(thread->nccl_calls.count, 3);
+	cr_expect_eq(thread->nccl_calls.items[0].bytes, 400);
+	cr_expect_eq(thread->nccl_calls.items[0].size, 4);
+	cr_expect_eq(thread->nccl_calls.items[0].rank, 2);
+	cr_expect_eq(thread->nccl_calls.items[0].comm, 0x20);
+	cr_expect_eq(thread->nccl_calls.items[0].handle, 0x10);
+	cr_expect_eq(thread->nccl_calls.items[0].number, 3);
+	cr_expect_eq(thread->nccl_calls.items[0].group, 5);
+	cr_expect_eq(thread->nccl_calls.items[0].stream, 0x30);
+	cr_expect_eq(thread->nccl_calls.items[1].bytes, 0);
+	cr_expect_eq(thread->nccl_calls.items[1].size, 0);
+	cr_expect_eq(thread->nccl_calls.items[2].bytes, 0);
+	model_free(&model);
+}

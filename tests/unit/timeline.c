@@ -200,6 +200,21 @@ void timeline_sample(struct timeline *timeline, uint32_t thread, uint64_t time, 
 	                          .kind = kernel_function ? SAMPLE_KERNEL : SAMPLE_USER};
 }
 
+struct nccl_call *timeline_nccl(struct timeline *timeline, uint32_t thread, uint64_t time, uint32_t function,
+                                uint64_t comm, uint64_t number)
+{
+	struct nccl_call *call = array_add(&timeline->model.threads.items[thread].nccl_calls);
+
+	*call = (struct nccl_call){.time_ns = time,
+	                           .function = function,
+	                           .handle = comm,
+	                           .comm = comm,
+	                           .number = number,
+	                           .bytes = 1024,
+	                           .stream = 7};
+	return call;
+}
+
 void timeline_stolen(struct timeline *timeline, uint32_t thread, uint64_t start, uint64_t end)
 {
 	struct span *span = array_add(&timeline->model.threads.items[thread].stolen);

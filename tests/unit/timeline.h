@@ -45,6 +45,9 @@ struct gpu_op *timeline_op(struct timeline *timeline, uint32_t pid, uint64_t sta
 void timeline_kernel(struct timeline *timeline, uint32_t thread, uint64_t launch, uint64_t start,
                      uint64_t end);
 void timeline_sample(struct timeline *timeline, uint32_t thread, uint64_t time, const char *kernel_function);
+/* A call of NCCL in no group, 1 KiB on stream 7 of its communicator, which is also its handle. */
+struct nccl_call *timeline_nccl(struct timeline *timeline, uint32_t thread, uint64_t time, uint32_t function,
+                                uint64_t comm, uint64_t number);
 /* The hypervisor had the thread's CPU. */
 void timeline_stolen(struct timeline *timeline, uint32_t thread, uint64_t start, uint64_t end);
 void timeline_lost(struct timeline *timeline, uint32_t cause, uint64_t start, uint64_t end);

@@ -356,6 +356,7 @@ static int finish_device(struct model *model, struct device *device, const struc
 				break;
 		}
 		op->collective = flag;
+		op->nccl = MODEL_NONE;
 		if (op->inferred) {
 			note_launch(model, op);
 			continue;
@@ -561,6 +562,8 @@ int model_finish(struct model *model, struct error *error)
 	}
 	if (!rc)
 		rc = make_holes(model);
+	if (!rc)
+		rc = model_join_nccl(model);
 	mark_lost_ends(model);
 	mark_lost_parents(model);
 	index_map_free(&classifier.waits);

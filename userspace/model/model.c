@@ -194,6 +194,7 @@ void model_free(struct model *model)
 		array_free(&thread->calls);
 		array_free(&thread->overhead);
 		array_free(&thread->scopes);
+		array_free(&thread->nccl_calls);
 	}
 	array_for_each (process, &model->processes)
 		array_free(&process->threads);
@@ -216,6 +217,7 @@ void model_free(struct model *model)
 	array_free(&model->callers);
 	array_free(&model->degraded);
 	array_free(&model->syncs);
+	array_free(&model->nccl_works);
 	index_map_free(&model->thread_by_tid);
 	index_map_free(&model->process_by_pid);
 	index_map_free(&model->symbol_by_address);

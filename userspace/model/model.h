@@ -79,6 +79,37 @@ struct call {
 	uint64_t work;     /* of a launch a hash of grid, block and shared memory, of a copy its bytes */
 };
 
+/* A call of an operation of NCCL, or the end of a group of them. */
+struct nccl_call {
+	uint64_t time_ns; /* entry */
+	uint64_t handle;  /* of the communicator in its process; 0: the end of a group */
+	uint64_t comm;    /* the same for all ranks of the communicator, 0 not known */
+	uint64_t
+	    number; /* of collectives, those before on the communicator; of messages, those to that peer */
+	uint64_t bytes;      /* elements times their size, 0 not known */
+	uint64_t stream;     /* handle */
+	uint32_t function;   /* enum record_nccl_function */
+	uint32_t peer;       /* of a message, else the root */
+	uint32_t size, rank; /* of the communicator; size 0: neither is known */
+	uint32_t group;      /* number on this thread, 0 in none */
+};
+
+/* What one kernel of NCCL does (model/nccl.c). */
+struct nccl_work {
+	uint64_t
+	    comm; /* as in struct nccl_call; 0 not known: number and part then say nothing to other ranks */
+	uint64_t handle; /* of the communicator in its process */
+	uint64_t number; /* of the first collective in it, or of its message */
+	/* Of all that it does, 0 not known: of calls that count all elements, and of those that count the
+	 * elements of each rank (AllGather, ReduceScatter, AllToAll, Gather, Scatter). */
+	uint64_t bytes, bytes_each;
+	uint32_t function;   /* of the first collective in it; with messages alone, of the first one */
+	uint32_t calls;      /* that were made for it, and the kernels beside it */
+	uint32_t part;       /* of several kernels for one group of calls */
+	uint32_t peer;       /* of messages alone: the one rank they go to or come from, MODEL_NONE several */
+	uint32_t size, rank; /* of the communicator; size 0: neither is known */
+};
+
 enum scope_kind {
 	SCOPE_OPERATOR,   /* a framework's operator: "aten::addmm" */
 	SCOPE_ANNOTATION, /* a range that the user named (record_function, NVTX) */
@@ -136,6 +167,9 @@ struct thread {
 	struct {
 		ARRAY(struct scope)
 	} scopes; /* by start, outer ones before the ones they enclose */
+	struct {
+		ARRAY(struct nccl_call)
+	} nccl_calls; /* by time */
 };
 
 struct process {
@@ -184,6 +218,7 @@ struct gpu_op {
 	bool collective; /* a kernel of NCCL or RCCL */
 	bool inferred;   /* from calls alone (model/infer.c); its end is when it was known to be over */
 	uint32_t order;  /* position in the file */
+	uint32_t nccl;   /* index of model.nccl_works, MODEL_NONE: its calls were not recorded */
 };
 
 struct device {
@@ -282,6 +317,9 @@ struct model {
 	struct {
 		ARRAY(struct sync)
 	} syncs;
+	struct {
+		ARRAY(struct nccl_work)
+	} nccl_works;
 	uint32_t command; /* string ids, 0 not known */
 	uint32_t tier;
 	uint32_t rank,
@@ -350,6 +388,10 @@ int model_infer(struct model *model);
  * what has them is left as it is. Returns 0 or -ENOMEM. Part of model_name_stacks.
  */
 int model_expand_inlined(struct model *model);
+
+/* Joins kernels of NCCL with its calls. Returns 0 or -ENOMEM. Part of model_finish, once operations have
+ * their launches. */
+int model_join_nccl(struct model *model);
 
 /* Names the user stacks. Returns 0 or -ENOMEM. Part of model_finish. */
 int model_name_stacks(struct model *model);

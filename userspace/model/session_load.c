@@ -721,6 +721,42 @@ static int load_rank(struct loader *loader, const struct record_rank *record)
 	return 0;
 }
 
+/* By the values of ncclDataType_t, 0: not known. */
+static uint64_t nccl_type_bytes(uint32_t type)
+{
+	static const uint8_t bytes[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
+
+	return type < sizeof(bytes) ? bytes[type] : 0;
+}
+
+static int load_nccl(struct loader *loader, const struct record_nccl *record)
+{
+	struct model *model = loader->model;
+	uint32_t index = model_get_thread(model, record->pid, record->tid);
+	struct nccl_call *call =
+	    index == MODEL_NONE ? NULL : array_add(&model->threads.items[index].nccl_calls);
+
+	if (!call)
+		return -ENOMEM;
+	*call = (struct nccl_call){
+	    .time_ns = record->time_ns,
+	    .handle = record->comm,
+	    .comm = record->id,
+	    .number = record->number,
+	    .stream = record->stream,
+	    .function = record->function,
+	    .peer = record->peer,
+	    .group = record->group,
+	};
+	if (record->rank < record->size) {
+		call->size = record->size;
+		call->rank = record->rank;
+	}
+	if (__builtin_mul_overflow(record->count, nccl_type_bytes(record->type), &call->bytes))
+		call->bytes = 0;
+	return 0;
+}
+
 static int load_record(void *context, const struct record_header *record)
 {
 	struct loader *loader = context;
@@ -767,6 +803,8 @@ static int load_record(void *context, const struct record_header *record)
 		return load_bridge(loader, body);
 	case RECORD_RANK:
 		return load_rank(loader, body);
+	case RECORD_NCCL:
+		return load_nccl(loader, body);
 	default:
 		return 0; /* mappings, and what a newer version wrote */
 	}

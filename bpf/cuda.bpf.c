@@ -23,7 +23,8 @@
 /* What a call is about. */
 struct call_about {
 	__u64 stream, object, work;
-	__u32 known; /* WIRE_CALL_* */
+	__u32 known;   /* WIRE_CALL_* */
+	__u32 threads; /* of a launch, all blocks together; 0: not known */
 	__s32 result;
 };
 
@@ -36,6 +37,19 @@ static __always_inline __u64 work_of(const __u32 words[8])
 	for (__u32 i = 0; i < 4; i++)
 		hash = hash_mix(hash, words[2 * i] | (__u64)words[2 * i + 1] << 32);
 	return hash;
+}
+
+/* Threads of a grid of blocks, UINT32_MAX for more than that. */
+static __always_inline __u32 threads_of(const __u32 words[8])
+{
+	__u64 threads = 1;
+
+	for (__u32 i = 0; i < 6; i++) {
+		threads *= words[i];
+		if (threads > (__u32)-1)
+			threads = (__u32)-1;
+	}
+	return (__u32)threads;
 }
 
 /* Arguments of 32 bits each: what lies in the other half of their place means nothing. */
@@ -81,34 +95,36 @@ static __always_inline bool config_read(struct pt_regs *context, __u32 words[8])
 }
 
 /* How much work a call is; false: not known. */
-static __always_inline bool work_read(struct pt_regs *context, __u32 size, __u64 *work)
+static __always_inline bool work_read(struct pt_regs *context, __u32 size, struct call_about *about)
 {
 	__u32 words[8] = {0};
 	bool known = false;
 
 	if (size >= CALL_SIZE_ARGUMENT)
-		return argument_read(context, size - CALL_SIZE_ARGUMENT + CALL_PLACE_ARGUMENT, work);
+		return argument_read(context, size - CALL_SIZE_ARGUMENT + CALL_PLACE_ARGUMENT, &about->work);
 	if (size == CALL_SIZE_NUMBERS)
 		known = numbers_read(context, words);
 	else if (size == CALL_SIZE_DIM3)
 		known = dim3_read(context, words);
 	else if (size == CALL_SIZE_CONFIG)
 		known = config_read(context, words);
-	if (known)
-		*work = work_of(words);
+	if (known) {
+		about->work = work_of(words);
+		about->threads = threads_of(words);
+	}
 	return known;
 }
 
 static __always_inline void call_about_read(struct call_about *about, struct pt_regs *context, __u64 cookie)
 {
 	about->stream = about->object = about->work = 0;
-	about->known = 0;
+	about->known = about->threads = 0;
 	about->result = 0;
 	if (argument_read(context, CALL_STREAM(cookie), &about->stream))
 		about->known |= WIRE_CALL_STREAM;
 	if (argument_read(context, CALL_OBJECT(cookie), &about->object))
 		about->known |= WIRE_CALL_OBJECT;
-	if (work_read(context, CALL_SIZE(cookie), &about->work))
+	if (work_read(context, CALL_SIZE(cookie), about))
 		about->known |= WIRE_CALL_WORK;
 }
 
@@ -129,7 +145,7 @@ static __always_inline void record_call(struct task_struct *task, __u64 cookie,
 	record->object = about->object;
 	record->work = about->work;
 	record->result = about->result;
-	record->pad = 0;
+	record->threads = about->threads;
 	record_submit(record);
 }
 
@@ -137,8 +153,13 @@ static __always_inline void record_call(struct task_struct *task, __u64 cookie,
 static __always_inline void record_open_call(struct thread_state *thread, struct task_struct *task,
                                              __u64 exit, __s32 result)
 {
-	struct call_about about = {thread->call_target, thread->call_object, thread->call_work,
-	                           thread->call_known, result};
+	struct call_about about = {
+	    .stream = thread->call_target,
+	    .object = thread->call_object,
+	    .work = thread->call_work,
+	    .known = thread->call_known,
+	    .result = result,
+	};
 
 	if (exit)
 		about.known |= WIRE_CALL_RESULT;

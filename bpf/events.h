@@ -310,7 +310,7 @@ struct wire_call {
 	__u64 object;   /* what it is about: function, graph, event, direction of a copy */
 	__u64 work;     /* of a launch a hash of grid, block and shared memory, of a copy its bytes */
 	__s32 result;
-	__u32 pad;
+	__u32 threads; /* of a launch, of all blocks; UINT32_MAX: as many or more; 0: not known */
 };
 
 /* A process outside the tracked set called a CUDA function that is probed. Once a process. */

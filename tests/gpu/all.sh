@@ -5,7 +5,7 @@
 #   tests/gpu/all.sh [--budget SECONDS] [--workloads DIR] [--whyidle FILE] STEP…
 #
 # STEP is NAME, NAME@SECONDS (a budget of its own) or NAME:ARGUMENTS, with NAME one of workloads, names, cost, busy,
-# tables, taken, capture, inferred, attach, daemon, ranks, ddp (two GPUs), or run, whose arguments are a whole command:
+# tables, taken, capture, inferred, attach, daemon, within (the daemon within one run), ranks, ddp (two GPUs), or run, whose arguments are a whole command:
 #   tests/gpu/all.sh --budget 560 'workloads@200:--keep a1' 'cost@300:--programs a5 --pairs 5' busy taken \
 #       'run@60:python3 tests/gpu/bridge_cost.py --rounds 3'
 # Without a STEP: workloads, names, cost, busy, tables and taken. Tables come last on stdout. Everything is left in
@@ -69,8 +69,8 @@ for step in "$@"; do
 	script=
 	case $name in
 	capture) script=capture.py ;;
-	workloads | names | cost | inferred | attach | daemon)
-		script=${name/daemon/daemon_cost}.py && [[ -n $workloads ]] && arguments=(--workloads "$workloads" "${arguments[@]}")
+	workloads | names | cost | inferred | attach | daemon | within)
+		script=${name/%daemon/daemon_cost} && script=${script/%within/daemon_within}.py && [[ -n $workloads ]] && arguments=(--workloads "$workloads" "${arguments[@]}")
 		;;
 	busy) script=busy_agreement.py ;;
 	tables) script=tables.py ;;

@@ -288,6 +288,7 @@ static int convert_call(struct bpf_converter *converter, const struct wire_call 
 	             (wire->known & WIRE_CALL_WORK ? RECORD_CALL_WORK : 0) |
 	             (wire->known & WIRE_CALL_RESULT ? RECORD_CALL_RESULT : 0),
 	    .work = wire->work,
+	    .threads = wire->threads,
 	    .result = wire->result,
 	};
 

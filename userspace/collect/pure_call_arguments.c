@@ -20,7 +20,6 @@
 
 /* Sorted by name (checked by a unit test). */
 static const struct call_arguments table[] = {
-    {"__cudaLaunchKernel", AT(7), AT(0), CALL_SIZE_DIM3},
     {"cuEventQuery", NONE, AT(0), UNKNOWN},
     {"cuEventRecord", AT(1), AT(0), UNKNOWN},
     {"cuEventRecordWithFlags", AT(1), AT(0), UNKNOWN},

@@ -7,7 +7,6 @@
 
 /* Sorted by name (checked by a unit test): cuda_function_find searches it by halves. */
 const struct cuda_function cuda_functions[] = {
-    {"__cudaLaunchKernel", CUDA_LAUNCH, false}, /* what <<<>>> calls since CUDA 13 */
     {"cuCtxSynchronize", CUDA_SYNC, true},
     {"cuEventQuery", CUDA_QUERY, true},
     {"cuEventRecord", CUDA_EVENT, false},

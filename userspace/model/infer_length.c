@@ -17,9 +17,11 @@
  * waits shows clearly more than the bound, the work is not always of one length, and the most that any wait
  * has shown is taken instead (a wait that returned late, for want of a CPU, is one in many).
  *
- * Within the bound nothing is known. Operations of a wait follow one another, each after its submission and
- * all of one length, such that together they take the bound; after a wait that was held up the last one goes
- * on until its return, after queries until the last that said "not ready".
+ * Within the bound nothing is known but how large the launches are. Operations of a wait follow one another,
+ * each after its submission, such that together they take the bound. Those that fill a GPU are all of one
+ * length, smaller ones shorter in proportion, but no shorter than a tenth (SMALLEST_SHARE): few blocks can
+ * work for long. After a wait that was held up the last one goes on until its return, after queries until the
+ * last that said "not ready".
  */
 #include "model/infer.h"
 
@@ -35,6 +37,11 @@
 #define MIN_GAIN       0.98
 #define BISECTIONS     24
 #define CLEARLY_MORE   1.1
+/* What fills a GPU: one block of 128 threads for each multiprocessor of an H100 or H200 (132), and copies that
+ * take about as long as a launch. */
+#define FULL_THREADS   16896.0
+#define FULL_BYTES     1e6
+#define SMALLEST_SHARE 0.1
 
 struct kind_count {
 	uint32_t kind, count;
@@ -320,7 +327,23 @@ static double bound_of_wait(const struct learning *run, size_t number)
 	return fmin(shape->whole_ns, with_copies);
 }
 
-/* Operations one after another, each of `length`. Returns their time together; `keep`: as the operations'. */
+/* How long an operation is of one that fills the GPU, by its size: 0 to 1. */
+static double share_of(const struct learning *run, const struct gpu_op *op)
+{
+	const struct call *call = &run->model->threads.items[op->launch_thread].calls.items[op->launch_call];
+	double share = 1;
+
+	if (op->kind == OP_KERNEL && call->threads)
+		share = call->threads / FULL_THREADS;
+	else if (op->kind != OP_KERNEL && call->arguments & CALL_HAS_WORK)
+		share = call->work / FULL_BYTES;
+	return fmin(fmax(share, SMALLEST_SHARE), 1);
+}
+
+/*
+ * Operations one after another, `length` for one that fills the GPU. Returns their time together; `keep`: as
+ * the operations'.
+ */
 static double place(struct learning *run, const struct waited_work *wait, uint64_t begin, double length,
                     bool keep)
 {
@@ -330,7 +353,7 @@ static double place(struct learning *run, const struct waited_work *wait, uint64
 		struct gpu_op *op = op_of(run, wait, i);
 		double start = fmin(fmax(op->start_ns, time), wait->until_ns);
 
-		time = fmin(start + length, wait->until_ns);
+		time = fmin(start + length * share_of(run, op), wait->until_ns);
 		if (i + 1 == wait->count)
 			time = fmax(time, last_busy(wait));
 		busy += time - start;
@@ -346,7 +369,7 @@ static void shorten(struct learning *run, size_t number)
 {
 	const struct waited_work *wait = &run->work->waits.items[number];
 	uint64_t begin = begin_of(run, number);
-	double bound = bound_of_wait(run, number), low = 0, high = bound;
+	double bound = bound_of_wait(run, number), low = 0, high = bound / SMALLEST_SHARE;
 
 	begin = earlier(later(begin, op_of(run, wait, 0)->start_ns), wait->until_ns);
 	if (bound >= MIN_GAIN * (wait->until_ns - begin))

@@ -77,6 +77,7 @@ struct call {
 	uint64_t stream;   /* handle */
 	uint64_t object;   /* of a launch its function, of a copy its direction, or an event */
 	uint64_t work;     /* of a launch a hash of grid, block and shared memory, of a copy its bytes */
+	uint32_t threads;  /* of a launch, of all blocks; UINT32_MAX: as many or more; 0: not known */
 };
 
 /* A call of an operation of NCCL, or the end of a group of them. */

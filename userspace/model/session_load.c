@@ -569,6 +569,7 @@ static int load_call(struct loader *loader, const struct record_call *record)
 	    .stream = record->stream,
 	    .object = record->object,
 	    .work = record->work,
+	    .threads = record->threads,
 	};
 	call->class = cuda_classify(model_string(model, call->function));
 	return 0;

@@ -322,7 +322,7 @@ struct record_call {
 	uint64_t object; /* of a launch its function or graph, of a copy its direction (cudaMemcpyKind), or an
 	                    event */
 	uint32_t known;  /* RECORD_CALL_*: which of these are */
-	uint32_t pad;
+	uint32_t threads; /* of a launch, of all blocks; UINT32_MAX: as many or more; 0: not known */
 	uint64_t work; /* of a launch a hash of grid, block and shared memory, of a copy its bytes */
 };
 

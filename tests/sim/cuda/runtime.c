@@ -328,13 +328,11 @@ cudaError_t cudaLaunchKernel(const void *function, dim3 grid, dim3 block, void *
 	                            (unsigned int)shared_bytes, stream, args, NULL)));
 }
 
-/* What a launch in CUDA's own syntax calls since CUDA 13. */
+/* What a launch in CUDA's own syntax calls since CUDA 13; there, too, it only jumps to the other. */
 cudaError_t __cudaLaunchKernel(CUfunction kernel, dim3 grid, dim3 block, void **args, size_t shared_bytes,
                                cudaStream_t stream)
 {
-	TRACED(cudaLaunchKernel_v7000,
-	       BOUND(cuLaunchKernel(kernel, grid.x, grid.y, grid.z, block.x, block.y, block.z,
-	                            (unsigned int)shared_bytes, stream, args, NULL)));
+	return cudaLaunchKernel(kernel, grid, block, args, shared_bytes, stream);
 }
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, int mode)
